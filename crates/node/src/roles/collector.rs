@@ -1,4 +1,4 @@
-//! The collector's process: checks messages, and shows events to the processors of its host.
+//! The collector's process: checks answers, and passes events to the processors of its host.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::process::{Command, Stdio};
@@ -26,29 +26,29 @@ use crate::wake::Wake;
 pub struct CollectorNode {
     collector: Collector<Data>,
     sources: Sources,
-    /// Bytes of fragments that came for each event.
+    /// Fragment bytes received for each event, without headers.
     data: HashMap<L1Id, u64>,
-    /// The supervisor's proof of each assignment, for the logger.
+    /// The supervisor's proof of the assignment of each event, for the logger.
     proofs: HashMap<L1Id, Data>,
     collections: Collections,
-    /// The fixed number of credits.
+    /// Fixed number of credits; `None` without one.
     credits: Option<u32>,
     has_loggers: bool,
     units: Option<UnitServer>,
-    /// The supervisor that it obeys, of two; `None` in a system without a standby.
+    /// Tracks which of two supervisors leads; `None` in a system without a standby.
     leader: Option<LeaderTracker>,
-    /// Messages that were taken out before the supervisor changed.
+    /// Messages that were polled before the supervisor changed, for other peers than the supervisor.
     taken: VecDeque<(Peer, Message<Data>)>,
     failure: Option<ProcessError>,
 }
 
-/// The ideal times of collections, and the readouts that answered last.
+/// Sum of the ideal times of collections, and counts of the readouts that answered last.
 struct Collections {
-    /// The rate of the ideal, and the answers' delay.
+    /// Payload rate of the ideal. `delay_s` is `readout.response_delay` in seconds.
     rate: Rate,
     delay_s: f64,
     ideal_s: f64,
-    /// The readout that answered last, and the bytes of the steps before, by event.
+    /// By event: the readout that answered last, and the bytes of earlier steps.
     open: HashMap<L1Id, (Option<u16>, u64)>,
     last_answers: BTreeMap<u16, u64>,
 }
@@ -70,7 +70,8 @@ impl Collections {
         }
     }
 
-    /// `bytes` are those of all steps so far. A step without an answer had nothing to collect, or everything is missing.
+    /// Adds the ideal time of a collected step. `bytes` counts all steps of the event so far. Ignores an event without any
+    /// answer.
     fn handle_collected(&mut self, event: L1Id, bytes: Bytes) {
         let Some((Some(readout), before)) = self.open.get_mut(&event) else { return };
         let step = bytes.get().saturating_sub(*before);
@@ -85,10 +86,10 @@ impl Collections {
 }
 
 impl CollectorNode {
-    /// Makes a collector and begins to start its processors.
+    /// Creates a collector and begins to start its processors.
     ///
     /// # Errors
-    /// If the scenario does not allow it, or the processors cannot be served.
+    /// If the scenario is not supported, its data cannot be read, or the processors' socket or threads cannot be created.
     pub fn new(system: &System, place: u16, wake: &Wake) -> Result<Self, ProcessError> {
         let scenario = system.scenario();
         settings::check(scenario)?;
@@ -121,7 +122,7 @@ impl CollectorNode {
         })
     }
 
-    /// Ends the role's connection to its supervisor; messages that were meant for it are dropped.
+    /// Ends the role's connection to its supervisor, and drops the messages for it.
     fn end_supervisor(&mut self, now: Instant) {
         while let Some(message) = self.collector.poll_transmit() {
             if message.0 != Peer::Supervisor {
@@ -131,7 +132,7 @@ impl CollectorNode {
         self.collector.handle_closed(now, Peer::Supervisor);
     }
 
-    /// Passes the requests of the state machine on to the processors.
+    /// Executes the commands of the state machine for processing units.
     fn command(&mut self) {
         while let Some(command) = self.collector.poll_unit() {
             let Some(units) = &self.units else { continue };
@@ -140,7 +141,7 @@ impl CollectorNode {
                     let Some((_, _, payload)) = self.collector.event_of(unit) else { continue };
                     let mut data = payload.clone();
                     if !data.missing().is_empty() {
-                        // The processor sees missing fragments as fragments that are marked missing.
+                        // The processor receives an empty fragment, marked missing, in place of each missing fragment.
                         let mut missing = Vec::new();
                         let name = |readout, fragment| self.sources.name(readout, fragment);
                         data.encode_missing(&name, &mut missing);
@@ -160,7 +161,7 @@ impl CollectorNode {
     }
 }
 
-/// Starts the processors of a collector.
+/// Starts the server for a collector's processors, which starts the processors.
 fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, ProcessError> {
     let own = |failure| move |error| ProcessError::Own { failure, error };
     let program = std::env::current_exe().map_err(own("cannot find this program"))?;
@@ -179,7 +180,7 @@ fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, Process
 
 impl RoleNode for CollectorNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
-        // Of two supervisors, the one that leads says so first.
+        // With a standby, the connection counts once the supervisor has said that it leads.
         if self.leader.is_some() && peer.is_supervisor() {
             return;
         }
@@ -228,7 +229,7 @@ impl RoleNode for CollectorNode {
                     }
                 }
             }
-            // An answer to an event that was given up comes late, and leaves nothing behind.
+            // A late answer to an event that was given up has no entry here.
             if let Some(data) = self.data.get_mut(event) {
                 *data += bytes;
             }
@@ -236,7 +237,7 @@ impl RoleNode for CollectorNode {
         }
         let assigned = match (peer, &message) {
             (Peer::Supervisor, Message::Assign { event, result, .. }) => {
-                // A copy: a piece of what was received would keep the whole block in memory.
+                // The proof is copied: a slice of the received block would keep the whole block in memory.
                 let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
                 Some((*event, Data::new(Chunk::from(bytes))))
             }
@@ -320,7 +321,8 @@ impl RoleNode for CollectorNode {
             EventStep::Collected { building, .. } => building && !self.has_loggers,
             _ => false,
         };
-        // The supervisor may have assigned an event here again that was given up: what is kept of it is the new life's.
+        // The supervisor may have assigned a given-up event to this collector again. The entries then belong to the new
+        // assignment.
         let is_over = ends && !self.collector.has(event);
         if let EventStep::Collected { bytes, .. } = record.step {
             self.collections.handle_collected(event, bytes);
@@ -350,7 +352,7 @@ impl RoleNode for CollectorNode {
     }
 
     fn tables(&self) -> Vec<(&'static str, usize)> {
-        // A request of an event that was taken away holds its credits until it is answered or times out. Nothing waits for that.
+        // A request of a reassigned event holds its credits until it is answered or times out. No step waits for these credits.
         let has_withdrawn = self.collector.counters().abandoned > 0;
         let credits_used = if has_withdrawn { 0 } else { self.collector.credits_used() };
         vec![

@@ -1,4 +1,4 @@
-//! The data logger's process: a separate thread writes the granted events.
+//! The logger's process: a separate thread writes the granted events to disk.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub struct LoggerNode {
     logger: Logger<Data>,
     store: EventStore,
     proofs: AssignmentProofs,
-    /// Answers to events without a proof of their assignment.
+    /// Refusals of events without a valid proof of their assignment.
     refusals: VecDeque<(Peer, Message<Data>)>,
     unassigned: u64,
     disk: DiskState,
@@ -27,10 +27,10 @@ pub struct LoggerNode {
 }
 
 impl LoggerNode {
-    /// Makes a logger, and finishes the files of an earlier life.
+    /// Creates a logger, and finishes the files of an earlier life.
     ///
     /// # Errors
-    /// If the scenario does not allow it, or the disk cannot be used.
+    /// If the scenario is not supported, or the folder of stored events cannot be used.
     pub fn new(system: &System, place: u16, wake: Wake) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let logger = Logger::new(settings::logger(system.scenario()))
@@ -115,7 +115,7 @@ impl RoleNode for LoggerNode {
     }
 
     fn handle_stop(&mut self, _now: Instant) {
-        // As with a full disk: others are asked, what was granted still comes.
+        // A stopping logger acts as with a full disk: it refuses offers, and still stores granted events.
         self.is_stopping = true;
         self.logger.handle_disk_full(true);
     }

@@ -1,4 +1,4 @@
-//! The roles as processes: each a state machine of `fanin-dataflow` with its sockets, files and timers.
+//! The roles as processes: each drives a state machine of `fanin-dataflow` with its connections, files and timers.
 
 mod collector;
 mod logger;

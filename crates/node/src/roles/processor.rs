@@ -1,4 +1,4 @@
-//! The processor: the one that is built in, or a command of the user's in its place.
+//! The processor: the built-in one, or the command in `live.processor`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -15,17 +15,17 @@ use crate::config::System;
 use crate::node::ProcessError;
 use crate::unit::client::{ProcessorEvent, serve};
 
-/// Environment variable with the number of the parent, for a process that ends with it.
+/// Environment variable with the PID of the parent, for a process that ends together with it.
 pub const PARENT: &str = "FANIN_PARENT";
-/// Environment variable of a processor with the socket of its collector.
+/// Environment variable with the path of the collector's socket, for a processor.
 pub const COLLECTOR: &str = "FANIN_COLLECTOR";
-/// Environment variable of a processor with its number among the collector's units.
+/// Environment variable with the number of the processor's unit on its collector.
 pub const UNIT: &str = "FANIN_UNIT";
 
-/// Makes this process end together with the one that started it, even if that one is killed.
+/// Makes the kernel kill this process when its parent ends (`PR_SET_PDEATHSIG`). Does nothing without [`PARENT`].
 ///
 /// # Errors
-/// If the system refuses, or the parent has already ended.
+/// [`ProcessError::Orphan`] if the parent has already ended, [`ProcessError::Own`] if the kernel refuses.
 pub fn end_with_parent() -> Result<(), ProcessError> {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|parent| parent.parse::<i32>().ok()) else {
         return Ok(());
@@ -35,15 +35,15 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
         error: error.into(),
     };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
-    // It may have died before that.
+    // The parent may have ended before the call.
     match getppid() {
         Some(now) if now.as_raw_nonzero().get() == parent => Ok(()),
         _ => Err(ProcessError::Orphan),
     }
 }
 
-/// Checks that the command in `live.processor`, if any, can be run: a misspelt name would be tried again and again.
-/// Relative paths start at the scenario's folder.
+/// Checks that the command in `live.processor`, if any, can be run. Otherwise a misspelt name would be retried forever.
+/// Relative paths start at `folder`, the scenario's folder.
 ///
 /// # Errors
 /// If the program, or a Python file among its arguments, does not exist.
@@ -81,7 +81,7 @@ pub fn check(scenario: &Scenario, folder: &Path) -> Result<(), ProcessError> {
 /// Runs a processor until its collector ends the connection.
 ///
 /// # Errors
-/// If the command cannot be run, or the connection is not as it should be.
+/// If the command cannot be run, the connection fails, or the collector violates the protocol.
 pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), ProcessError> {
     let socket = system.socket(collector);
     if let Some((program, arguments)) = system.scenario().live.processor.split_first() {
@@ -90,7 +90,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
         if let Some(unit) = unit {
             command.env(UNIT, unit.to_string());
         }
-        // Only where it fails, it comes back. The tie to the parent stays.
+        // `exec` returns only if it fails. The parent-death signal persists across it.
         let error = command.exec();
         let error = std::io::Error::new(error.kind(), format!("{program:?}: {error}"));
         return Err(ProcessError::Own { failure: "cannot run live.processor", error });
@@ -100,12 +100,13 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
     Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
 
-/// Checks every fragment, takes the time, and decides as the scenario says; the same event has the same fate again.
+/// Checks every fragment, sleeps for the drawn processing time, and draws a decision by the scenario. The draws depend
+/// only on seed, event and step.
 fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::CollectionStep], seed: u64) -> Decision {
     let began = std::time::Instant::now();
     if let Some(fragment) = event.fragments().find(|fragment| !fragment.is_sound()) {
         tracing::error!(event = event.l1_id.0, source = fragment.source, "a fragment is corrupted");
-        // No unit decides about such an event: it goes to the debug stream.
+        // No unit can decide on this event: the loss of this process sends it to the debug stream.
         std::process::exit(1);
     }
     let mut random = Random::new(seed ^ event.l1_id.0.rotate_left(20) ^ u64::from(event.step));

@@ -1,4 +1,4 @@
-//! The readout's process: a memory that the detector fills and the data flow empties.
+//! The readout's process: buffers fragments of the detector and sends them on request.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,16 +20,16 @@ use crate::succession::{SuccessionMessage, Witness};
 /// Runs the readout's state machine over connections.
 pub struct ReadoutNode {
     readout: Readout<Data, FragmentMemory>,
-    /// Its part where there are two supervisors.
+    /// Its vote on the leading supervisor; `None` in a system without a standby.
     vote: Option<Vote>,
 }
 
-/// The vote of a readout on the leading supervisor, and the one that it obeys.
+/// The vote of a readout on the leading supervisor, stored in `readout-N.witness`.
 struct Vote {
     machine: HostMachine,
     path: PathBuf,
     witness: Witness,
-    /// The content of the file.
+    /// Present content of the file.
     written: String,
     leader: LeaderTracker,
     out: VecDeque<(Peer, Message<Data>)>,
@@ -56,7 +56,7 @@ impl Vote {
         Ok(Self { machine, path, witness, written, leader, out })
     }
 
-    /// Answers a supervisor, once the answer is on disk.
+    /// Answers a supervisor's message after the new state of the vote is on disk. Sends no answer if it cannot be written.
     fn answer(&mut self, peer: Peer, message: &SuccessionMessage) {
         let mut next = self.witness;
         let answer = next.handle(message);
@@ -85,10 +85,10 @@ impl Vote {
 }
 
 impl ReadoutNode {
-    /// Makes a readout with an empty memory.
+    /// Creates a readout with an empty memory.
     ///
     /// # Errors
-    /// If the scenario does not allow it, or the file to replay is empty.
+    /// If the scenario is not supported, or the data or the file of the vote cannot be read.
     pub fn new(system: &System, place: u16) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let (supply, sources) = supply(system.scenario(), &system.scenario_folder)?;
@@ -103,7 +103,7 @@ impl ReadoutNode {
 
 impl RoleNode for ReadoutNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
-        // Of two supervisors, the one that leads says so first.
+        // With a standby, the connection counts once the supervisor has said that it leads.
         if self.vote.is_some() && peer.is_supervisor() {
             return;
         }
@@ -144,8 +144,7 @@ impl RoleNode for ReadoutNode {
             }
             _ => (peer, message),
         };
-        // The detector delivers an event at the latest when it is requested. A file cannot be late, and a
-        // deleted event does not come again.
+        // The simulated detector delivers an event when it is first requested. A deleted event is not delivered again.
         if let (Peer::Collector(_), Message::Request { event, .. }) = (peer, &message)
             && self.readout.source().awaits(*event)
         {

@@ -1,4 +1,4 @@
-//! The configurations of the state machines: those of a scenario, with the settings of real processes.
+//! Configurations of the state machines, from a scenario and its settings for real processes (`live`).
 
 use fanin_dataflow::{
     CollectorConfig, HostKind, LoggerConfig, Purpose, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel,
@@ -13,7 +13,7 @@ use crate::node::ProcessError;
 /// Checks that processes can run a scenario.
 ///
 /// # Errors
-/// The setting that processes do not support.
+/// [`ProcessError::Unsupported`] with the first setting that processes do not support.
 pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     let unsupported = |text: &str| Err(ProcessError::Unsupported(text.to_owned()));
     match scenario.workload.kind {
@@ -42,15 +42,16 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// The seed of a role on a host.
+/// Returns the seed of a role on a host.
 fn seed(scenario: &Scenario, kind: HostKind, place: u16) -> u64 {
     stream_seed(scenario.run.seed, kind, place.into(), Purpose::Role)
 }
 
-/// The configuration of the supervisor. `resumed` is the time at which it takes up the work of an earlier life.
+/// Returns the configuration of the supervisor. `resumed` is the time at which it continues the work of an earlier life;
+/// `None` for a new run.
 ///
 /// # Errors
-/// If a number is too large.
+/// [`ProcessError::TooMany`].
 pub fn supervisor(
     scenario: &Scenario,
     resumed: Option<Instant>,
@@ -58,7 +59,7 @@ pub fn supervisor(
     let config = machines::supervisor(scenario)?;
     Ok(SupervisorConfig {
         start: resumed.unwrap_or(Instant::START),
-        // A supervisor that takes up work assigns it to the units that are connected.
+        // A supervisor that continues does not wait for all units before it assigns events.
         units_awaited: if resumed.is_some() { 0 } else { config.units_awaited },
         reassign_delay: scenario.live.reassign_delay,
         seed: seed(scenario, HostKind::Supervisor, 0),
@@ -66,15 +67,15 @@ pub fn supervisor(
     })
 }
 
-/// The configuration of a readout.
+/// Returns the configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
     ReadoutConfig { seed: seed(scenario, HostKind::Readout, place), ..machines::readout(scenario) }
 }
 
-/// The configuration of a collector; `fragments` is how many each readout serves.
+/// Returns the configuration of a collector. `fragments` has the number of fragments that each readout serves.
 ///
 /// # Errors
-/// If a number is too large.
+/// [`ProcessError::TooMany`].
 pub fn collector(
     scenario: &Scenario,
     place: u16,
@@ -103,7 +104,7 @@ pub fn collector(
     })
 }
 
-/// The configuration of a logger, which writes to a real disk.
+/// Returns the configuration of a logger that writes to a real disk.
 pub fn logger(scenario: &Scenario) -> LoggerConfig {
     LoggerConfig {
         write: WriteModel::External,

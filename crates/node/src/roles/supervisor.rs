@@ -1,4 +1,4 @@
-//! The supervisor's process: after a restart it takes up the unfinished work that its journal names.
+//! The supervisor's process: after a restart, it continues the unfinished work that its journal names.
 
 use fanin_dataflow::{EventRecord, Message, Peer, Supervisor, Unexpected};
 use fanin_units::Instant;
@@ -19,10 +19,10 @@ pub struct SupervisorNode {
 }
 
 impl SupervisorNode {
-    /// A supervisor, new or with the work of an earlier life.
+    /// Creates a supervisor, with the work of an earlier life if the journal has any.
     ///
     /// # Errors
-    /// If the scenario or the journal does not allow it.
+    /// If the scenario is not supported, the journal cannot be read, or the journal was shared with a standby.
     pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal("supervisor");
         let identity = identity_path(&path);
@@ -36,10 +36,10 @@ impl SupervisorNode {
         Self::continuing(system, resume_on(&system.machine, &path)?, now)
     }
 
-    /// The same with the work that a journal left.
+    /// Creates a supervisor with the unfinished work `left`.
     ///
     /// # Errors
-    /// If the scenario does not allow it, or the work is none of this system.
+    /// If the scenario is not supported, or an event is on a collector that does not exist.
     pub(super) fn continuing(system: &System, left: Resume, now: Instant) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;

@@ -1,12 +1,12 @@
-//! The partner of a supervisor that leads.
+//! The following supervisor, as its leader knows it.
 
-/// The other supervisor as a leader sees it.
+/// A leader's state of the supervisor that follows its log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Follower {
-    /// Identity of its log.
+    /// Identity of the follower's log.
     pub(super) log: u64,
-    /// Bytes that were sent.
+    /// Offset in the log up to which lines were sent, bytes.
     pub(super) shipped: u64,
-    /// Bytes that it has on disk.
+    /// Bytes of the log that the follower has on disk.
     pub(super) held: u64,
 }

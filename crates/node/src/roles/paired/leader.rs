@@ -1,43 +1,43 @@
-//! The supervisor that a collector or a readout obeys, of two.
+//! Tracks which of two supervisors leads, for a collector or a readout.
 
 use fanin_dataflow::{Message, Peer};
 
 use crate::data::Data;
 use crate::succession::SuccessionMessage;
 
-/// The supervisor that a collector or a readout obeys: the one of the highest term that it has seen.
+/// Tracks the leading supervisor: the one with the highest term that this process has received.
 #[derive(Debug, Default)]
 pub(in crate::roles) struct LeaderTracker {
     leader: Option<Peer>,
     term: u64,
 }
 
-/// The news that a message of a supervisor brings.
+/// Meaning of a supervisor's message for the role.
 #[derive(Debug)]
 pub(in crate::roles) enum FromSupervisor {
-    /// Nothing for the role.
+    /// The role ignores the message.
     Nothing,
-    /// Another connection is the one to the supervisor; the role had one before if `was_up`.
+    /// The sender leads: its connection becomes the role's connection to the supervisor.
     Leads {
-        /// The role has to hear of the end of the former connection.
+        /// True if the role had a leader before, whose connection must be reported as closed first.
         was_up: bool,
     },
-    /// A message of the leader.
+    /// A message of the leader for the role.
     Message(Message<Data>),
 }
 
 impl LeaderTracker {
-    /// The connection on which the role's supervisor is.
+    /// Returns the supervisor that leads; `None` if no leader is connected.
     pub(in crate::roles) fn leader(&self) -> Option<Peer> {
         self.leader
     }
 
-    /// Says so if no supervisor leads on a connection of this process.
+    /// Returns a description if no leading supervisor is connected; `None` otherwise.
     pub(in crate::roles) fn lacks(&self) -> Option<&'static str> {
         self.leader.is_none().then_some("no supervisor leads")
     }
 
-    /// True if the connection that ended was the leader's.
+    /// Handles the end of a connection. Returns true if it was the leader's.
     pub(in crate::roles) fn handle_closed(&mut self, peer: Peer) -> bool {
         self.leader.take_if(|leader| *leader == peer).is_some()
     }

@@ -1,30 +1,31 @@
-//! The work of a supervisor that has no leader: it asks for the latest term, and for the next one.
+//! A supervisor without a leader: it asks for the latest term, and proposes the next one.
 
 use fanin_units::{Duration, Instant};
 
 use super::PairedSupervisor;
 use crate::succession::{Leadership, SuccessionMessage};
 
-/// A follower takes over when it has had no leader for this long.
+/// A follower proposes to take over after this time without a leader.
 const TAKEOVER_AFTER: Duration = Duration::from_millis(500);
 /// Interval at which a supervisor without a leader asks readouts for a later term.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 impl PairedSupervisor {
-    /// True if this supervisor may ask for the first term.
+    /// Returns true if this supervisor may propose the first term. Only the first supervisor of the two may.
     pub(super) fn is_first(&self) -> bool {
         self.me == 0 && self.known.term == 0
     }
 
-    /// True if this supervisor may take over: its log has all that was acted upon.
+    /// Returns true if this supervisor may take over: it is the partner, so its log has all records that were acted upon.
     pub(super) fn may_take_over(&self) -> bool {
         self.known.term > 0 && self.known.leader != self.me && self.known.partner == self.log.id()
     }
 
-    /// The term that it may ask for without a leader that it heard of, to continue that one's work.
+    /// Returns the term that this supervisor may propose to continue the work of a lost leader; `None` if it may not.
     ///
-    /// A leader may be lost in the moment in which a pairing is decided. Only the vote says whether it was: the follower asks for the same
-    /// value. If that is decided, now or before, it may take over. If the leader went on alone, it hears so.
+    /// A leader may be lost at the moment at which a pairing is decided. Only a vote shows the decision, so the follower
+    /// proposes the same pairing. If the pairing is decided, now or before, the follower may take over. If the leader
+    /// continued alone, the follower learns of that term instead.
     pub(super) fn succeeding(&self) -> Option<Leadership> {
         if self.may_take_over() {
             return Some(self.alone());
@@ -32,7 +33,7 @@ impl PairedSupervisor {
         self.log.pairing_with_this(self.known).filter(|pairing| pairing.leader != self.me)
     }
 
-    /// Time at which something is due that concerns a missing leader.
+    /// Returns the time at which [`Self::find_leader`] is due; `None` while this supervisor leads or has a leader.
     pub(super) fn without_leader_at(&self) -> Option<Instant> {
         if self.lead.is_some() || self.is_elected || self.has_leader {
             return None;

@@ -1,4 +1,4 @@
-//! The work of a supervisor that leads: it ships its log, pairs, and gives its partner up.
+//! A supervisor that leads: it sends its log to the follower, pairs with it, and gives it up.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -11,18 +11,19 @@ use crate::resume::resume_on;
 use crate::roles::SupervisorNode;
 use crate::succession::{Leadership, SuccessionMessage, TermLine};
 
-/// A leader whose partner is not connected asks for a term alone after this time.
+/// Time without the partner after which a leader proposes a term alone.
 const ALONE_AFTER: Duration = Duration::from_millis(150);
-/// And after this time if the partner is connected, and has not written what it was sent.
+/// The same time if the partner follows, but does not acknowledge the log.
 const UNANSWERED_MAX: Duration = Duration::from_millis(1000);
-/// Most bytes that a follower lacks when a pairing begins.
+/// Maximum number of bytes of the log that a follower may lack when a pairing begins.
 const PAIRING_LACK_MAX: u64 = 64 << 10;
-/// Bytes of the log in one message, and on their way.
+/// Maximum number of bytes of the log in one message.
 const CHUNK: u64 = 256 << 10;
+/// A leader sends no further message while this many bytes of the log are unacknowledged.
 const ON_WAY_MAX: u64 = 1 << 20;
 
 impl PairedSupervisor {
-    /// Begins to lead with the state of the log.
+    /// Begins to lead with the unfinished work of the log, and announces it to all peers.
     pub(super) fn begin_lead(&mut self, now: Instant) {
         self.is_elected = false;
         let left = self.log.work();
@@ -52,7 +53,7 @@ impl PairedSupervisor {
         }
     }
 
-    /// Sends the follower what it lacks.
+    /// Sends the follower the lines of the log that it lacks.
     pub(super) fn ship(&mut self) {
         let size = self.log.size();
         while let Some(follower) = self.follower
@@ -77,7 +78,7 @@ impl PairedSupervisor {
         }
     }
 
-    /// Whole lines of the log from a place on.
+    /// Reads whole lines of the log from offset `from` on, up to offset `to` and at most [`CHUNK`] bytes.
     fn read(&mut self, from: u64, to: u64) -> std::io::Result<Vec<u8>> {
         let mut reader = match self.reader.take() {
             Some(reader) => reader,
@@ -91,7 +92,7 @@ impl PairedSupervisor {
         Ok(text)
     }
 
-    /// Pairs with a follower that is close, and has the pairing decided when its log has all lines.
+    /// Begins a pairing with a follower that lacks few bytes. Proposes the pairing once the follower has its line on disk.
     pub(super) fn pair(&mut self, now: Instant) {
         if let Some((value, end)) = self.log.pairing(self.known) {
             if self.acknowledged >= end && !self.proposer.is_busy() {
@@ -101,7 +102,7 @@ impl PairedSupervisor {
         }
         let Some(follower) = self.follower else { return };
         let lacks = self.log.size().saturating_sub(follower.held);
-        // It has written since this term began, so that it is not one that hangs.
+        // The follower has written since this term began, so it does not hang.
         let has_written = follower.held > self.alone_from;
         let is_free = !self.known.is_paired() && !self.proposer.is_busy() && !self.is_stopping;
         if !is_free || !has_written || lacks > PAIRING_LACK_MAX {
@@ -115,9 +116,9 @@ impl PairedSupervisor {
         (self.wants_turn, self.wrote_term) = (true, true);
     }
 
-    /// A readout that knows this term has lost the record of its votes: it votes again after two further terms.
+    /// Renews the term for a readout that abstains, having lost the record of its votes. It votes again two terms later.
     pub(super) fn renew(&mut self, now: Instant, term: u64) {
-        // A pairing under way brings the next term; one or two readouts are no majority without this one.
+        // A pairing in progress brings the next term. One or two readouts have no majority without the abstaining one.
         let is_free = !self.proposer.is_busy() && self.log.pairing(self.known).is_none();
         if self.lead.is_some() && term == self.known.term && is_free && self.system.readouts.len() > 2 {
             let value = Leadership { term: term + 1, ..self.known };
@@ -125,7 +126,7 @@ impl PairedSupervisor {
         }
     }
 
-    /// Time at which a leader gives its partner up.
+    /// Returns the time at which a leader gives its partner up; `None` without a partner or a reason.
     pub(super) fn alone_at(&self) -> Option<Instant> {
         let partner = self.partner().filter(|_| self.lead.is_some())?;
         let is_here = self.follower.is_some_and(|follower| follower.log == partner);

@@ -1,4 +1,4 @@
-//! The log that two supervisors share, as one of them has it.
+//! One supervisor's copy of the log that two supervisors share.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -11,36 +11,37 @@ use crate::node::ProcessError;
 use crate::resume::{Resume, UnfinishedWork};
 use crate::succession::{Leadership, TermLine, identity_path, read_part};
 
-/// The log of one supervisor: its identity, its size and the terms in it.
+/// State of the log of one supervisor: its identity, its size, its terms and its unfinished work.
 #[derive(Debug)]
 pub(super) struct SharedLog {
     id: u64,
-    /// Bytes on disk, and with those that wait.
+    /// Bytes on disk.
     size: u64,
+    /// Bytes on disk and bytes that wait for the next commit.
     end: u64,
-    /// The terms in it.
+    /// The decided terms in the log, in their order.
     terms: Vec<LoggedTerm>,
-    /// The pairing under way, and the end of its line when that is on disk.
+    /// The last pairing, and the end of its line; `u64::MAX` while its line is not on disk.
     pairing: Option<(Leadership, u64)>,
-    /// Bytes whose terms were noted.
+    /// Number of bytes that were searched for lines about terms.
     scanned: u64,
-    /// Begin of the last of their lines, if it is a header.
+    /// Offset of the last searched line, if it is a header.
     header: Option<u64>,
-    /// The work that its records leave, so that a takeover reads no file.
+    /// The unfinished work by the log's records, so that a takeover reads no file.
     work: UnfinishedWork,
 }
 
-/// A term in a log, by the place of its line in bytes.
+/// A decided term in a log, with the offsets of its line in bytes.
 #[derive(Debug, Clone, Copy)]
 struct LoggedTerm {
     value: Leadership,
-    /// Begin of the line, or of the header before it: a supervisor that takes over writes both.
+    /// Offset of the line, or of the header before it: a supervisor that takes over writes both.
     begin: u64,
     end: u64,
 }
 
 impl SharedLog {
-    /// Reads the log of an earlier life, once; one without a line gets a new identity.
+    /// Reads the log of an earlier life. A log without a line or without an identity gets a new identity.
     pub(super) fn open(machine: &HostMachine, path: &Path) -> Result<Self, ProcessError> {
         let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
         let mut log = Self::empty(0);
@@ -82,27 +83,27 @@ impl SharedLog {
         self.id
     }
 
-    /// Bytes on disk.
+    /// Returns the number of bytes on disk.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes with those that are not on disk yet.
+    /// Returns the number of bytes, those that are not on disk yet included.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// The last term in it; 0 without one.
+    /// Returns the number of the last term in the log; 0 without one.
     pub(super) fn term(&self) -> u64 {
         self.known().term
     }
 
-    /// The last term in it.
+    /// Returns the last term in the log; the default without one.
     pub(super) fn known(&self) -> Leadership {
         self.terms.last().map(|term| term.value).unwrap_or_default()
     }
 
-    /// The pairing that follows `known`, and where its line ends.
+    /// Returns the pairing for the term after `known`, and the end of its line (`u64::MAX` while that is not on disk).
     pub(super) fn pairing(&self, known: Leadership) -> Option<(Leadership, u64)> {
         self.pairing.filter(|(value, _)| value.term == known.term + 1)
     }
@@ -115,8 +116,10 @@ impl SharedLog {
         self.pairing = None;
     }
 
-    /// True if a log of this size, with this last term, is the beginning of this one: one supervisor alone writes in a term. It
-    /// ends before the next term begins here: behind that place, the other supervisor wrote on in the old term.
+    /// Returns true if a log of `size` bytes with the last term `term` is the start of this log.
+    ///
+    /// Only one supervisor writes in a term, so the logs agree within it. The other log must end before the next term begins
+    /// here. Behind this offset, the other supervisor wrote further lines of the old term.
     pub(super) fn begins_with(&self, size: u64, term: u64) -> bool {
         if size == 0 {
             return term == 0;
@@ -128,29 +131,29 @@ impl SharedLog {
         self.terms[place].end <= size && size <= limit
     }
 
-    /// The pairing with this log that its leader may have had decided in its last moment. Its line is on disk here, with every
-    /// record that was acted upon.
+    /// Returns the pairing with this log that its leader may have had decided before it was lost; `None` if there is none.
+    /// Its line is on disk here, so this log has every record that was acted upon before the pairing.
     pub(super) fn pairing_with_this(&self, known: Leadership) -> Option<Leadership> {
         let (value, end) = self.pairing(known)?;
         (value.partner == self.id && end <= self.size).then_some(value)
     }
 
-    /// The work that its records leave.
+    /// Returns the unfinished work by the log's records.
     pub(super) fn work(&self) -> Resume {
         self.work.to_resume()
     }
 
-    /// True if an event of it is assigned and not finished.
+    /// Returns true if an event is assigned and not finished.
     pub(super) fn has_outstanding(&self) -> bool {
         self.work.has_outstanding()
     }
 
-    /// Takes note of a record of this process that is about to be added.
+    /// Updates the unfinished work with a record of this process, before the record is added to the journal.
     pub(super) fn note_record(&mut self, record: &EventRecord) {
         self.work.take(record);
     }
 
-    /// Takes note of whole lines of the leader.
+    /// Updates the state with whole lines of the leader, before they are added to the journal.
     pub(super) fn append(&mut self, text: &[u8]) -> Result<(), ProcessError> {
         self.end += text.len() as u64;
         self.scan(text);
@@ -179,7 +182,7 @@ impl SharedLog {
         }
     }
 
-    /// The log has this size on disk. `has_terms`: lines of this process about terms are among the new ones.
+    /// Notes that the log has `size` bytes on disk. `has_terms` is true if this process added a line about a term.
     pub(super) fn handle_committed(
         &mut self,
         machine: &HostMachine,
@@ -194,13 +197,13 @@ impl SharedLog {
         }
         (self.size, self.end) = (size, size);
         if self.scanned != size {
-            // Lines of records lie between.
+            // The lines between are records, which are not searched.
             (self.scanned, self.header) = (size, None);
         }
         Ok(())
     }
 
-    /// The log is begun anew.
+    /// Begins an empty log with a new identity.
     pub(super) fn restart(&mut self, machine: &HostMachine, path: &Path) -> Result<(), ProcessError> {
         let id = new_identity(machine, path, self.id)?;
         *self = Self::empty(id);
@@ -208,7 +211,7 @@ impl SharedLog {
     }
 }
 
-/// Gives the log an identity that no log had before.
+/// Writes a new identity for the log: microseconds since 1970, and greater than `older`.
 fn new_identity(machine: &HostMachine, path: &Path, older: u64) -> Result<u64, ProcessError> {
     let id = (machine.since_1970().as_micros() as u64).max(older + 1);
     machine
@@ -239,7 +242,7 @@ mod tests {
         let (one, two, all) = (first.len(), first.len() + again.len(), log.size() as usize);
         let begins = |size: usize, term| log.begins_with(size as u64, term);
         assert!(begins(0, 0) && begins(one, 1) && begins(two, 2) && begins(all, 3));
-        // The replaced leader wrote on: a header of its next life, or lines that were not acknowledged.
+        // The replaced leader wrote more: a header of its next life, or lines that were not acknowledged.
         for more in 1..=taken.len() {
             assert!(!begins(two + more, 2), "{more} bytes behind the takeover");
         }

@@ -1,7 +1,8 @@
-//! A supervisor of two: it leads, or it follows the log of the other and takes over when that is lost.
+//! A supervisor in a system with a standby: it leads, or it follows the leader's log and takes over if the leader is lost.
 //!
-//! [`succession`](crate::succession) says who leads. A leader sends a message of its role once the records before it are on its disk and,
-//! while it is paired, on the partner's. A follower that takes over continues from its log as from the journal of an earlier life.
+//! [`succession`](crate::succession) decides who leads. A leader sends a message of its role once the records before it
+//! are on its disk and, while it is paired, on the partner's disk. A follower that takes over continues from its log as
+//! from the journal of an earlier life.
 
 mod follower;
 mod leader;
@@ -31,52 +32,53 @@ use follower::Follower;
 pub(super) use leader::{FromSupervisor, LeaderTracker};
 use log::SharedLog;
 
-/// A leader says that it leads at this interval, and is lost when it was silent for so long.
+/// Interval at which a leader announces itself to the other supervisor.
 const SAY_EVERY: Duration = Duration::from_millis(300);
+/// Time without a message after which a follower takes its leader for lost.
 const SILENT_MAX: Duration = Duration::from_millis(1500);
 
-/// One of two supervisors.
+/// One of the two supervisors in a system with a standby.
 pub struct PairedSupervisor {
     system: System,
-    /// 0, or 1 for the standby.
+    /// Number of this supervisor: 0, or 1 for the standby.
     me: u8,
     path: PathBuf,
-    /// The latest decided term that it knows.
+    /// The latest decided term that this supervisor knows.
     known: Leadership,
     log: SharedLog,
     proposer: Proposer,
     peers: BTreeSet<Peer>,
-    /// Its own term was decided; it leads when that stands in the log.
+    /// True if its own term was decided. It leads once the term is in the log.
     is_elected: bool,
     lead: Option<Box<SupervisorNode>>,
-    /// Messages of the role whose records are not in the log yet.
+    /// Messages of the role whose records are not committed yet.
     fresh: VecDeque<(Peer, Message<Data>)>,
-    /// Messages of the role by the size of the log that has their records.
+    /// Messages of the role that wait for the partner, each with the size of the log that has its records.
     held: VecDeque<(u64, Peer, Message<Data>)>,
     out: VecDeque<(Peer, Message<Data>)>,
     changes: VecDeque<LogChange>,
-    /// The other supervisor leads and said so on the present connection.
+    /// True if the other supervisor leads and has announced it on the present connection.
     has_leader: bool,
-    /// Time since which it has no leader.
+    /// Time since which this supervisor has no leader.
     lost_since: Instant,
-    /// Time of the last message of the leader.
+    /// Time of the last message of the other supervisor.
     heard_at: Instant,
-    /// Time at which this leader last said so.
+    /// Time at which this leader last announced itself.
     said_at: Instant,
     asked_at: Instant,
-    /// Lines were received that the leader does not know to be on disk.
+    /// True if received lines of the leader are not acknowledged yet.
     owes_answer: bool,
-    /// The other supervisor, while it follows.
+    /// The other supervisor while it follows.
     follower: Option<Follower>,
-    /// Bytes of the log that the partner of the pair has on disk.
+    /// Bytes of the log that the partner has on disk.
     acknowledged: u64,
-    /// Size of the log when the present term began.
+    /// Size of the log when the present term was learned, bytes.
     alone_from: u64,
-    /// Time of the last news of the partner.
+    /// Time of the partner's last acknowledgement, of the loss of its connection, or of the start of the term.
     partner_since: Instant,
     waiting_since: Option<Instant>,
     reader: Option<MachineFile>,
-    /// A line about a term was added to the log.
+    /// True if a line about a term was added to the log since the last commit.
     wrote_term: bool,
     wants_turn: bool,
     is_stopping: bool,
@@ -84,10 +86,10 @@ pub struct PairedSupervisor {
 }
 
 impl PairedSupervisor {
-    /// One of two supervisors, with the log of its earlier life.
+    /// Creates one of the two supervisors, with the log of its earlier life.
     ///
     /// # Errors
-    /// If the scenario or the log does not allow it.
+    /// If the scenario is not supported, or the log is invalid, was rotated or cannot be read.
     pub fn new(system: &System, me: Peer, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal(&name(me));
         let parts = journal::parts(&system.machine, &path)
@@ -100,7 +102,7 @@ impl PairedSupervisor {
             )));
         }
         let log = SharedLog::open(&system.machine, &path)?;
-        // Settings that are wrong are found at the start.
+        // Wrong settings are reported at the start, not at a takeover.
         super::settings::check(system.scenario())?;
         let known = log.known();
         let me = u8::from(me == Peer::Standby);
@@ -139,7 +141,7 @@ impl PairedSupervisor {
             node.is_elected = true;
             node.changes.push_back(LogChange::Begin(String::new()));
         } else if node.is_first() && node.log.end() == 0 {
-            // A log with a line keeps its identity, which is about to be proposed.
+            // An empty log gets a header: a log with a line keeps its identity, which is proposed next.
             node.changes.push_back(LogChange::Begin(String::new()));
         }
         Ok(node)
@@ -149,12 +151,12 @@ impl PairedSupervisor {
         if self.me == 0 { Peer::Standby } else { Peer::Supervisor }
     }
 
-    /// True for a term in which this supervisor leads with its present log.
+    /// Returns true for a term in which this supervisor leads with its present log.
     fn is_mine(&self, one: Leadership) -> bool {
         one.term > 0 && one.leader == self.me && one.log == self.log.id()
     }
 
-    /// The log whose acknowledgement a leader needs.
+    /// Returns the identity of the log whose acknowledgements a leader needs; `None` if it leads alone.
     fn partner(&self) -> Option<u64> {
         let pairing = self.log.pairing(self.known).map(|(value, _)| value.partner);
         pairing.or(self.known.is_paired().then_some(self.known.partner))
@@ -172,7 +174,7 @@ impl PairedSupervisor {
         readouts.into_iter().for_each(|readout| self.say(readout, message));
     }
 
-    /// A term alone, after the one that is known.
+    /// Returns the term after the known one, in which this supervisor leads alone.
     fn alone(&self) -> Leadership {
         Leadership { term: self.known.term + 1, leader: self.me, log: self.log.id(), partner: 0 }
     }
@@ -185,7 +187,7 @@ impl PairedSupervisor {
         self.proposer.handle_decided(decided);
         (self.waiting_since, self.partner_since, self.alone_from) = (None, now, self.log.end());
         if !self.is_mine(decided) {
-            // A follower hears of later terms of its leader in the log.
+            // A follower learns of later terms of its leader from the log.
             if !self.has_leader || decided.leader == self.me {
                 self.step_down(now);
             }
@@ -195,7 +197,8 @@ impl PairedSupervisor {
         let paired = decided.is_paired();
         if self.lead.is_some() || self.is_elected {
             tracing::info!(term = decided.term, paired, "leads in a new term");
-            // The standby may have decided it. A readout that abstains says so in its answer, and the leader then renews its vote.
+            // The standby may have had this term decided. A readout that abstains says so in its answer, and the leader then
+            // renews the term.
             self.say_to_readouts(&SuccessionMessage::Learned(decided));
             self.changes.push_back(LogChange::Append(line.into_bytes()));
         } else {
@@ -213,7 +216,7 @@ impl PairedSupervisor {
         }
         if led {
             tracing::error!(term = self.known.term, "stops assigning: the other supervisor has taken over");
-            // The audit judges a leader by its log: the other log has the later term.
+            // The other log has the later term, so a pairing in this log must not be proposed any more.
             self.log.forget_pairing();
         }
         (self.is_elected, self.has_leader) = (false, false);
@@ -221,7 +224,7 @@ impl PairedSupervisor {
         self.fresh.clear();
         self.held.clear();
         self.reader = None;
-        // A term's leader says so once more when it knows of a follower.
+        // The leader of the term announces itself again when it receives the term of this supervisor.
         let known = SuccessionMessage::Learned(self.known);
         self.say(self.other(), &known);
     }
@@ -280,7 +283,7 @@ impl PairedSupervisor {
                     return;
                 }
                 if position != self.log.end() {
-                    // Lines between were dropped before this one knew of its leader.
+                    // Lines are missing: this supervisor dropped them before it knew of its leader.
                     return self.follow();
                 }
                 if let Err(error) = self.log.append(&text) {
@@ -336,13 +339,13 @@ impl PairedSupervisor {
         self.say(self.other(), &SuccessionMessage::Follow { log, position, term });
     }
 
-    /// Time at which a leader tells its follower that it is there.
+    /// Returns the time at which a leader announces itself to the other supervisor; `None` without a connection to it.
     fn says_at(&self) -> Option<Instant> {
         let says = self.lead.is_some() && self.peers.contains(&self.other());
         self.said_at.checked_add(SAY_EVERY).filter(|_| says)
     }
 
-    /// Takes the role's messages out, so that none is sent before its records are in the log.
+    /// Moves the role's messages into `fresh`, so that none is sent before its records are in the log.
     fn drain(&mut self) {
         if let Some(lead) = &mut self.lead {
             self.fresh.extend(std::iter::from_fn(|| lead.poll_transmit()));
@@ -366,7 +369,7 @@ impl RoleNode for PairedSupervisor {
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
         self.peers.remove(&peer);
         self.drain();
-        // A message that waits for its record has no place on the next connection. The process drops those in `out`.
+        // Waiting messages must not be sent on the next connection. The process drops the messages in `out`.
         self.fresh.retain(|(to, _)| *to != peer);
         self.held.retain(|(_, to, _)| *to != peer);
         if peer == self.other() {
@@ -389,7 +392,7 @@ impl RoleNode for PairedSupervisor {
                 Ok(())
             }
             (message, Some(lead)) => lead.handle_message(now, peer, message),
-            // The sender does not know yet that this one does not lead.
+            // The sender does not know yet that this supervisor does not lead.
             (_, None) => Ok(()),
         }
     }
@@ -410,7 +413,7 @@ impl RoleNode for PairedSupervisor {
         if self.alone_at().is_some_and(|at| at <= now) {
             tracing::warn!("the other supervisor is away: asks the readouts to lead alone");
             self.proposer.propose(now, self.known, self.alone());
-            // Once is enough: the proposer repeats it until a term is decided.
+            // One call is enough: the proposer repeats the proposal until a term is decided.
             (self.partner_since, self.waiting_since) = (Instant::FAR_FUTURE, None);
         }
         if let Some(lead) = &mut self.lead
@@ -439,7 +442,7 @@ impl RoleNode for PairedSupervisor {
                 && self.fresh.is_empty()
                 && self.changes.is_empty();
         }
-        // This one finishes the events of a lost leader. A leader that is there leads alone first.
+        // This supervisor finishes the events of a lost leader. A connected leader first gets a term alone.
         !self.is_elected && (self.succeeding().is_none() || !self.has_leader && !self.log.has_outstanding())
     }
 
@@ -475,7 +478,7 @@ impl RoleNode for PairedSupervisor {
             self.failure = Some(error);
         }
         if std::mem::take(&mut self.owes_answer) && self.has_leader {
-            // Terms in the leader's lines are decided.
+            // The terms in the leader's lines are decided.
             self.learn(now, self.log.known());
             let log = self.log.id();
             self.say(self.other(), &SuccessionMessage::Held { log, position: size });

@@ -38,7 +38,7 @@ fn system(folder: &std::path::Path) -> System {
     }
 }
 
-/// A supervisor with its journal, and the votes of three readouts that it is connected to.
+/// A supervisor with its journal, and three connected readouts that vote.
 struct Rig {
     node: PairedSupervisor,
     journal: Journal,
@@ -71,7 +71,7 @@ impl Rig {
         self.turns();
     }
 
-    /// All that a process does until nothing is left to do, and the readouts' answers.
+    /// Acts as the process and the readouts until no work is left.
     fn turns(&mut self) {
         loop {
             while let Some(change) = self.node.poll_log() {
@@ -123,7 +123,7 @@ impl Rig {
         }
     }
 
-    /// A leader of term 1 ships its log, in which a pairing with this one begins and an event is not finished.
+    /// Receives the log of a leader of term 1. In it, a pairing with this supervisor begins and an event is not finished.
     fn follow(&mut self) -> (Leadership, Leadership) {
         let alone = Leadership { term: 1, leader: 0, log: 5, partner: 0 };
         let pairing = Leadership { term: 2, partner: self.node.log.id(), ..alone };
@@ -173,7 +173,7 @@ fn a_takeover_does_not_read_the_journal() {
     let mut rig = Rig::new("read", Peer::Standby);
     let (_, pairing) = rig.follow();
     rig.hear(Peer::Supervisor, &SuccessionMessage::Learned(pairing));
-    // A reader would refuse this.
+    // Reading the journal would fail now.
     let file = std::fs::OpenOptions::new().write(true).open(rig.journal.path()).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, b"no journal", 0).unwrap();
     rig.lose_leader();
@@ -194,7 +194,7 @@ fn a_log_knows_the_work_that_it_leaves() {
     assert_eq!(rig.node.log.work(), crate::resume::Resume::default());
 }
 
-/// The leader is lost before it can say that the pairing was decided, or before it was.
+/// The leader is lost before the pairing is decided, or before it can announce the decision.
 #[test]
 fn a_standby_takes_over_if_the_leader_is_lost_while_it_pairs() {
     for is_decided in [false, true] {
@@ -265,7 +265,8 @@ fn a_readout_that_lost_its_file_votes_again_after_two_terms_of_the_same_leader()
     assert_eq!((rig.node.known, rig.node.lead.is_some()), (alone, true));
 }
 
-/// The standby decides the pairing that its leader began, and hears that a readout abstains. Only the leader can mend that.
+/// The standby has the pairing decided that its leader began, and learns that a readout abstains. Only the leader can
+/// renew the term.
 #[test]
 fn a_readout_votes_again_if_the_standby_decided_the_term() {
     let mut rig = Rig::new("decided", Peer::Supervisor);
@@ -277,7 +278,7 @@ fn a_readout_votes_again_if_the_standby_decided_the_term() {
     rig.pass(100);
     rig.hear(Peer::Standby, &held(&rig));
     let (value, _) = rig.node.log.pairing(known).unwrap();
-    // A readout without its file: the pairing under way will bring the next term.
+    // A readout lost its file: the pairing in progress brings the next term.
     rig.node.handle_closed(rig.now, Peer::Readout(2));
     rig.witnesses[2] = Witness::default();
     rig.node.handle_connected(rig.now, Peer::Readout(2));
