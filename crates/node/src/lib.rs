@@ -1,19 +1,19 @@
-//! The roles of a data-acquisition system as processes that really run.
+//! The roles of a data-acquisition system as processes of an operating system.
 //!
-//! The decisions of a role are made in `fanin-dataflow`; this crate gives it sockets, files, memory and time:
+//! The state machines of the roles are in `fanin-dataflow`; this crate drives them with sockets, files, memory and time:
 //!
-//! - [`config`] says which process is where, [`process`] is the life of a process, [`roles`] its work;
-//! - [`transport`] chooses socket options, [`tcp`] keeps TCP's counters, and [`trace`] its windows; [`flows`]
+//! - [`config`] reads the file of a system, [`process`] is the main loop of a process, [`roles`] are its state machines;
+//! - [`transport`] sets socket options, [`tcp`] keeps TCP's counters, [`trace`] records its windows, and [`flows`]
 //!   numbers connections;
-//! - [`wire`] and [`codec`] bring messages, [`data`] is their content, [`source`] its origin;
-//! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
+//! - [`wire`] carries messages, [`codec`] encodes them, [`data`] is their payload, and [`source`] supplies the fragments;
+//! - [`mod@unit`] and [`shared`] pass events to processors, [`store`] writes events to disk, [`journal`] writes records;
 //! - [`machine`] is the operating system below all of them, and may be simulated;
 //! - [`barrier`] drives the barrier workloads;
-//! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
-//!   kept its promises.
+//! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] compute its figures, and
+//!   [`audit`](mod@audit) proves that no event was lost.
 //!
-//! Each thread of a process waits for one thing. The first waits for messages and the time; others wait for the
-//! disk, for one processor each, and for scrapes of the metrics.
+//! Each thread of a process waits for one kind of input. The main thread waits for messages and deadlines. Other threads
+//! wait for the disk, for one processor each, and for HTTP requests for metrics.
 
 #![deny(unsafe_code)]
 

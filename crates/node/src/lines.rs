@@ -1,11 +1,11 @@
-//! Files of lines that outlive their process, and a loss of power.
+//! Repairs and synchronises files of lines that outlive their process and a loss of power.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::machine::{HostMachine, OpenMode};
 
-/// Up to where the file consists of whole lines.
+/// Returns the end of the file's last whole line, in bytes; 0 without one.
 pub(crate) fn whole(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;
     let mut end = file.seek(SeekFrom::End(0))?;
@@ -23,7 +23,7 @@ pub(crate) fn whole(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Brings the name of a file to disk.
+/// Synchronises the folder of a file, so that the file's name is on disk (`fsync(2)`).
 pub(crate) fn sync_folder(machine: &HostMachine, path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => machine.sync_folder(Path::new(".")),
@@ -32,8 +32,10 @@ pub(crate) fn sync_folder(machine: &HostMachine, path: &Path) -> io::Result<()> 
     }
 }
 
-/// Takes damaged lines out of a file that a loss of power left behind; `is_whole` sees the lines in their order. `cuts`: and everything
-/// behind the first; the rest is on disk afterwards.
+/// Removes damaged lines, which a loss of power may have left in a file. Does nothing if the file does not exist.
+///
+/// `is_whole` receives the lines in their order, and returns false for a damaged one. With `cuts`, all lines behind the
+/// first damaged one are removed as well, and the kept lines are on disk afterwards.
 pub(crate) fn repair(
     machine: &HostMachine,
     path: &Path,
@@ -68,8 +70,8 @@ pub(crate) fn repair(
     sync_folder(machine, path)
 }
 
-/// Brings bytes to disk that a file has already, without changing it. After a failed `fsync` the kernel takes pages for clean that are
-/// not on disk, and a further `fsync` does not write them.
+/// Writes `bytes`, which are the start of the file already, once more and synchronises them. After a failed `fsync(2)`,
+/// the kernel marks pages as clean that are not on disk, and a further `fsync` does not write them.
 fn write_again(machine: &HostMachine, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = machine.open(path, OpenMode::Write)?;
     file.write_all(bytes)?;

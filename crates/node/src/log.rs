@@ -1,4 +1,4 @@
-//! Log lines: text for people, or JSON for collectors of logs, on standard error.
+//! Writes log lines to standard error: as text for people, or as JSON for log collectors.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -8,7 +8,7 @@ use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::config::LogFormat;
 
-/// The least important level that is written, as a number.
+/// Least severe level that is written, as a number from 1 (error) to 5 (trace).
 static LEVEL: AtomicU8 = AtomicU8::new(3);
 
 const fn number(level: Level) -> u8 {
@@ -29,12 +29,12 @@ impl<S> Filter<S> for LevelFilter {
     }
 }
 
-/// Sets the least important level that is written, now and later.
+/// Sets the least severe level that is written from now on.
 pub fn set_level(level: Level) {
     LEVEL.store(number(level), Ordering::Relaxed);
 }
 
-/// Begins to write log lines; the second call of a process has no effect.
+/// Begins to write log lines. A second call in a process sets only the level.
 pub fn install(format: LogFormat, level: Level) {
     set_level(level);
     let text = fmt::layer().with_writer(std::io::stderr).with_target(false);

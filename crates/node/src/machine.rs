@@ -1,7 +1,7 @@
-//! The machine below a process: its clock, its files and its network. Tests may simulate one.
+//! The machine below a process: its clock, its files and its network. Tests may simulate a machine.
 //!
 //! A simulated machine runs the processes of a whole system in one thread and in simulated time (`fanin-world`). The code
-//! above this file is the same in both.
+//! that uses this module is the same on both.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,104 +14,104 @@ use fanin_message::SimulatedNetwork;
 
 use crate::store::StoreTask;
 
-/// A machine without a kernel, as one process sees it. Time stands still while the process works.
+/// A simulated machine for one process. Its time does not advance while the process works.
 pub trait SimulatedMachine: fmt::Debug + Send + Sync {
-    /// The time now.
+    /// Returns the present time.
     fn now(&self) -> Instant;
-    /// The time since 1970.
+    /// Returns the time since 1970.
     fn since_1970(&self) -> Duration;
-    /// The network, as a new endpoint sees it.
+    /// Returns the network for a new endpoint.
     fn network(&self) -> Box<dyn SimulatedNetwork>;
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn SimulatedFile>>;
-    /// Gives a file another name, and replaces the file of that name.
+    /// Renames a file, and replaces an existing file of the new name.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// The files of a folder, in any order.
+    /// Returns the paths of a folder's files, in any order.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Brings the names of a folder's files to disk.
+    /// Synchronises a folder: the names of its files are on disk afterwards.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
-    /// Runs the writer of a logger from now on, in turns.
+    /// Runs the writer of a logger in turns from now on.
     fn run_store(&self, task: Arc<Mutex<StoreTask>>);
 }
 
 /// An open file of a [`SimulatedMachine`].
 pub trait SimulatedFile: fmt::Debug + Send {
-    /// Its size, bytes.
+    /// Returns the size of the file in bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn size(&self) -> io::Result<u64>;
-    /// Reads bytes from `offset` on; 0 at the end.
+    /// Reads bytes from `offset` on, and returns their number; 0 at the end of the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// Writes the first part of `bytes`, as far as the buffer has room.
+    /// Writes the first bytes of `bytes` at `offset`, and returns their number.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
-    /// Cuts or extends it.
+    /// Truncates or extends the file to `size` bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn set_size(&self, size: u64) -> io::Result<()>;
-    /// Brings its content to disk.
+    /// Synchronises the content of the file to disk.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// Modes of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To read; it has to be there.
+    /// Reads an existing file.
     Read,
-    /// To write; it has to be there.
+    /// Writes an existing file, without truncating it.
     Write,
-    /// To read and write; it is made if it is not there.
+    /// Reads and writes a file; creates it if it does not exist.
     ReadWrite,
-    /// To write; it is made, or emptied.
+    /// Writes a file; creates or truncates it.
     Create,
-    /// To write; it must not be there.
+    /// Writes a new file; fails if it exists.
     CreateNew,
 }
 
-/// The machine of a process.
+/// The machine on which a process runs, real or simulated.
 #[derive(Debug, Clone, Default)]
 pub enum HostMachine {
-    /// The one that this program runs on.
+    /// The machine on which this program runs.
     #[default]
     Real,
-    /// A simulated one.
+    /// A simulated machine.
     Simulated(Arc<dyn SimulatedMachine>),
 }
 
 impl HostMachine {
-    /// True if nothing of the real machine may be asked.
+    /// Returns true for a simulated machine. Its processes use nothing of the real one.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::Simulated(_))
     }
 
-    /// The time now.
+    /// Returns the present time.
     pub fn now(&self) -> Instant {
         match self {
             Self::Real => Instant::now(),
@@ -119,7 +119,7 @@ impl HostMachine {
         }
     }
 
-    /// The time since 1970.
+    /// Returns the time since 1970.
     pub fn since_1970(&self) -> Duration {
         match self {
             Self::Real => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
@@ -130,7 +130,7 @@ impl HostMachine {
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn open(&self, path: &Path, mode: OpenMode) -> io::Result<MachineFile> {
         match self {
             Self::Real => {
@@ -151,10 +151,10 @@ impl HostMachine {
         }
     }
 
-    /// All bytes of a file.
+    /// Reads all bytes of a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let Self::Simulated(_) = self else { return std::fs::read(path) };
         let mut bytes = Vec::new();
@@ -162,18 +162,18 @@ impl HostMachine {
         Ok(bytes)
     }
 
-    /// Makes a file of these bytes, or replaces its content by them.
+    /// Creates a file with these bytes, or replaces its content.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.open(path, OpenMode::Create)?.write_all(bytes)
     }
 
-    /// Replaces a small file as a whole; it is on disk afterwards.
+    /// Replaces the content of a file atomically. The new content is on disk afterwards.
     ///
     /// # Errors
-    /// Those of the system. The old content may stay.
+    /// Errors of the operating system. The file has the old content or the new one.
     pub fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let new = path.with_extension("new");
         self.write(&new, bytes)?;
@@ -182,10 +182,10 @@ impl HostMachine {
         crate::lines::sync_folder(self, path)
     }
 
-    /// Makes a folder, and those above it. A simulated machine has all folders.
+    /// Creates a folder and its parents. Does nothing on a simulated machine, which has all folders.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn create_folder(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Real => std::fs::create_dir_all(path),
@@ -193,10 +193,10 @@ impl HostMachine {
         }
     }
 
-    /// True if the file or folder exists. A disk that does not answer is an error, and not an absent file.
+    /// Returns true if the file or folder exists. A failing disk is an error, not an absent file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn exists(&self, path: &Path) -> io::Result<bool> {
         match self {
             Self::Real => path.try_exists(),
@@ -208,10 +208,10 @@ impl HostMachine {
         }
     }
 
-    /// Gives a file another name, and replaces the file of that name.
+    /// Renames a file, and replaces an existing file of the new name.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
             Self::Real => std::fs::rename(from, to),
@@ -222,7 +222,7 @@ impl HostMachine {
     /// Removes a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Real => std::fs::remove_file(path),
@@ -230,10 +230,10 @@ impl HostMachine {
         }
     }
 
-    /// The files of a folder, in any order.
+    /// Returns the paths of a folder's files, in any order.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         match self {
             Self::Real => std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect(),
@@ -241,10 +241,10 @@ impl HostMachine {
         }
     }
 
-    /// Brings the names of a folder's files to disk.
+    /// Synchronises a folder: the names of its files are on disk afterwards.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         match self {
             Self::Real => File::open(folder)?.sync_all(),
@@ -260,7 +260,7 @@ pub enum MachineFile {
     Real(File),
     /// A file of a simulated machine.
     Simulated {
-        /// The file as its machine knows it.
+        /// The file on its machine.
         file: Box<dyn SimulatedFile>,
         /// Offset of the next byte that is read or written.
         position: u64,
@@ -268,10 +268,10 @@ pub enum MachineFile {
 }
 
 impl MachineFile {
-    /// Cuts or extends it.
+    /// Truncates or extends the file to `size` bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn set_len(&self, size: u64) -> io::Result<()> {
         match self {
             Self::Real(file) => file.set_len(size),
@@ -279,10 +279,10 @@ impl MachineFile {
         }
     }
 
-    /// Brings its content to disk (`fdatasync(2)`).
+    /// Synchronises the content of the file to disk (`fdatasync(2)`).
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn sync_data(&self) -> io::Result<()> {
         match self {
             Self::Real(file) => file.sync_data(),
@@ -290,10 +290,10 @@ impl MachineFile {
         }
     }
 
-    /// Brings its content and its attributes to disk (`fsync(2)`).
+    /// Synchronises the content and attributes of the file to disk (`fsync(2)`).
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the operating system.
     pub fn sync_all(&self) -> io::Result<()> {
         match self {
             Self::Real(file) => file.sync_all(),

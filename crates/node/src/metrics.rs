@@ -20,7 +20,7 @@ use crate::journal::outcome_name;
 use crate::names::STANDBY;
 use crate::wire::PeerConnections;
 
-/// Age of metrics above which a process counts as hanging.
+/// Age of the last measurement above which a process counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// The content type of `/metrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,11 +52,11 @@ const MEMORY: &[&str] = &["readout", "logger"];
 
 macro_rules! metrics {
     ($($(#[$about:meta])* $field:ident: $kind:ty, $name:literal, $help:literal, $unit:expr, $roles:expr;)*) => {
-        /// The metrics of a process. It exports those of its own role.
+        /// Metrics of a process. It exports the metrics of its own role.
         pub struct Metrics {
             registry: Arc<Mutex<Registry>>,
             healthy: Arc<AtomicBool>,
-            /// The reason why it is not ready.
+            /// Reason why the process is not ready; `None` if it is ready.
             unready: Arc<Mutex<Option<String>>>,
             measured_ms: Arc<AtomicU64>,
             completed: Family<ByOutcome, Counter>,
@@ -66,7 +66,7 @@ macro_rules! metrics {
         }
 
         impl Metrics {
-            /// Metrics of the process with this name, all zero.
+            /// Creates the metrics of the process with this name, all zero.
             pub fn new(process: &str) -> Self {
                 let role = match process.split('-').next().unwrap_or_default() {
                     STANDBY => "supervisor".to_owned(),
@@ -117,17 +117,17 @@ macro_rules! metrics {
 type Float = Counter<f64, AtomicU64>;
 
 metrics! {
-    /// True if it works, or is stopping.
+    /// 1 while the process takes work, 0 while it stops.
     up: Gauge, "up", "1 while the process takes work, 0 while it stops", None, ALL;
-    /// True if it has all that its role needs.
+    /// 1 while the process has all that its role needs, 0 otherwise.
     ready: Gauge, "ready", "1 while the process has all that its role needs, 0 otherwise: /readyz says what it lacks", None, ALL;
     /// Number of connected peers.
     connections: Gauge, "connections", "Peers that are connected", None, ALL;
     /// Number of connections lost.
     connections_lost: Counter, "connections_lost", "Connections that broke", None, ALL;
-    /// Connections refused for the versions of their peers.
+    /// Connections that ended because the two sides have no common version.
     no_common_version: Counter, "no_common_version", "Connections that ended because the two sides speak no common version of the messages", None, ALL;
-    /// Connected peers with an older version.
+    /// Connected peers with an older version than this process.
     connections_older: Gauge, "connections_older", "Connected peers that speak an older version of the messages than this process", None, ALL;
     /// Number of connections refused.
     connections_refused: Counter, "connections_refused", "Connections to the process that ended without a valid greeting, such as those of callers without the key", None, ALL;
@@ -143,7 +143,7 @@ metrics! {
     sent_bytes: Counter, "sent", "Bytes of messages sent, with headers", Some(Unit::Bytes), ALL;
     /// Bytes received, headers included.
     received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes), ALL;
-    /// Journal lines given up.
+    /// Journal lines that were dropped before they were written.
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
     /// Segments with payload sent by TCP.
     tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None, ALL;
@@ -151,51 +151,51 @@ metrics! {
     tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None, ALL;
     /// Retransmission timeouts of TCP.
     tcp_timeouts: Counter, "tcp_timeouts", "Retransmission timeouts of TCP", None, ALL;
-    /// TCP's needless retransmissions.
+    /// Retransmitted segments that the peer had already received.
     tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None, ALL;
-    /// TCP's marked segments.
+    /// Segments that arrived marked with congestion experienced (CE).
     tcp_delivered_ce: Counter, "tcp_delivered_ce", "Segments that arrived with congestion experienced", None, ALL;
-    /// TCP's acknowledged bytes.
+    /// Payload bytes that peers acknowledged.
     tcp_acked_bytes: Counter, "tcp_acked", "Payload bytes that peers acknowledged", Some(Unit::Bytes), ALL;
-    /// TCP's largest window.
+    /// Largest congestion window of a connection, segments.
     tcp_window: Gauge, "tcp_window_segments", "Largest congestion window of a connection", None, ALL;
-    /// TCP's longest round trip.
+    /// Longest smoothed round-trip time of a connection, seconds.
     tcp_rtt: Gauge<f64, AtomicU64>, "tcp_rtt", "Longest smoothed round-trip time of a connection", Some(Unit::Seconds), ALL;
     /// Number of events assigned.
     assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None, SUPERVISOR;
     /// Number of events reassigned.
     reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None, SUPERVISOR;
-    /// Events that collectors have.
+    /// Assigned events that are not finished.
     outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None, SUPERVISOR;
-    /// True if it is the supervisor that leads.
+    /// 1 in the supervisor that leads, 0 in its standby.
     leads: Gauge, "supervisor_leads", "1 in the supervisor that assigns events, 0 in its standby", None, SUPERVISOR;
     /// The latest decided term.
     term: Gauge, "supervisor_term", "Number of the latest decided term, where the system has a standby", None, SUPERVISOR;
-    /// True if two supervisors are paired.
+    /// 1 in a paired leader and in its partner, 0 otherwise.
     paired: Gauge, "supervisor_paired", "1 in a leader that is paired and in its partner, which may take over; 0 otherwise", None, SUPERVISOR;
-    /// True if it votes on the leading supervisor.
+    /// 1 in a readout that votes on the leading supervisor, 0 otherwise.
     votes: Gauge, "readout_votes", "1 in a readout that votes on the leading supervisor, 0 in one that abstains, and without a standby", None, READOUT;
     /// Number of free units.
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// Number of XOFF states entered.
     xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None, TRIGGER;
-    /// Time for which the trigger was stopped.
+    /// Time for which the trigger was stopped or memory was full, seconds.
     xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds), TRIGGER;
     /// Number of requests.
     requests: Counter, "requests", "Requests sent (collector) or received (readout)", None, FRAGMENTS;
     /// Number of repeated requests.
     requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None, COLLECTOR;
-    /// The ideal time of all collections.
+    /// Sum of the ideal times of all collections, seconds.
     ideal_seconds: Float, "collection_ideal", "Ideal time of the collections: the answers' delay, then their data at the rate of the ideal", Some(Unit::Seconds), COLLECTOR;
-    /// The fixed number of credits.
+    /// Fixed number of credits; 0 without one.
     credits: Gauge, "credits", "Credits of the collector, 0 without a fixed number", None, COLLECTOR;
-    /// Requests that wait.
+    /// Requests that wait for credits.
     requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None, COLLECTOR;
     /// Credits in use.
     credits_used: Gauge, "credits_used", "Credits that are out", None, COLLECTOR;
     /// Events at the collector.
     events_building: Gauge, "events_building", "Events that a collector has", None, COLLECTOR;
-    /// Bytes of fragments.
+    /// Fragment bytes received (collector) or answered (readout).
     fragment_bytes: Counter, "fragments", "Bytes of fragments received (collector) or answered (readout)", Some(Unit::Bytes), FRAGMENTS;
     /// Number of missing fragments.
     fragments_missing: Counter, "fragments_missing", "Fragments that never came", None, FRAGMENTS;
@@ -205,7 +205,7 @@ metrics! {
     units_lost: Counter, "units_lost", "Processors that crashed or took too long", None, COLLECTOR;
     /// Events shipped to another logger.
     reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None, COLLECTOR;
-    /// Events in memory.
+    /// Events in a readout's memory.
     events_held: Gauge, "events_held", "Events in a readout's memory", None, READOUT;
     /// Bytes in memory.
     held_bytes: Gauge, "held", "Bytes in memory: fragments (readout), events that are not on disk yet (logger)", Some(Unit::Bytes), MEMORY;
@@ -221,9 +221,9 @@ metrics! {
     offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
     /// Events that were never assigned.
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
-    /// True while the disk is full.
+    /// 1 while the disk is full, 0 otherwise.
     disk_full: Gauge, "disk_full", "1 while the disk is full", None, LOGGER;
-    /// True while writes fail for another reason.
+    /// 1 while writes fail for another reason than a full disk, 0 otherwise.
     disk_failing: Gauge, "disk_failing", "1 while events cannot be written for another reason than a full disk: the log names it", None, LOGGER;
 }
 
@@ -231,28 +231,28 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// Sets a counter to a value that was counted elsewhere.
+/// Sets a counter to a value that a state machine or the kernel has counted.
 pub fn set(counter: &Counter, value: u64) {
     counter.inner().store(value, Ordering::Relaxed);
 }
 
-/// Brings a counter of seconds to a span of time.
+/// Sets a counter of seconds to a duration.
 pub fn set_time(counter: &Float, time: fanin_units::Duration) {
     set_seconds(counter, time.as_secs_f64());
 }
 
-/// Brings a counter of seconds to a number.
+/// Sets a counter of seconds.
 pub fn set_seconds(counter: &Float, seconds: f64) {
     counter.inner().store(seconds.to_bits(), Ordering::Relaxed);
 }
 
-/// Brings a gauge to a number.
+/// Sets a gauge; values above `i64::MAX` become `i64::MAX`.
 pub fn level(gauge: &Gauge, value: u64) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
 impl Metrics {
-    /// Takes note of a record.
+    /// Counts a record: outcomes by kind, and the duration of collections.
     pub fn count(&self, record: &EventRecord) {
         match record.step {
             EventStep::Completed { outcome, .. } => {
@@ -265,12 +265,12 @@ impl Metrics {
         }
     }
 
-    /// Sets, for a readout, the number of collections that its answer completed.
+    /// Sets the number of collections whose last answer came from this readout.
     pub fn set_last_answers(&self, readout: u16, collections: u64) {
         set(&self.last_answers.get_or_create(&ByReadout { readout }), collections);
     }
 
-    /// Serves the bands predicted for the system's metrics.
+    /// Adds gauges with the limits of the bands that are predicted for the system's metrics.
     pub fn add_predicted(&self, bands: &PredictedBands) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         for (band, name, about, unit) in [
@@ -300,7 +300,8 @@ impl Metrics {
         }
     }
 
-    /// Updates the metrics of all roles.
+    /// Updates the metrics that all roles have. `lacks` names what the role lacks besides connections; `None` if nothing.
+    /// `up` is false while the process stops.
     pub fn measure(&self, wire: &PeerConnections, lacks: Option<&str>, journal_dropped: u64, up: bool) {
         let counters = wire.counters();
         self.up.set(i64::from(up));
@@ -333,7 +334,7 @@ impl Metrics {
         self.measured_ms.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         render(&self.registry)
     }

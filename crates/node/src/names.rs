@@ -1,13 +1,13 @@
-//! The name of each process, as it stands in greetings, files, logs and metrics.
+//! Names of processes, as in greetings, files, logs and metrics.
 
 use fanin_dataflow::Peer;
 
 use crate::config::Role;
 
-/// The name of the supervisor on the standby host.
+/// Name of the standby supervisor.
 pub const STANDBY: &str = "standby";
 
-/// The name of a peer: `supervisor`, `readout-3`, `collector-0`, `logger-1`.
+/// Returns the name of a peer: `supervisor`, `standby`, `readout-3`, `collector-0`, `logger-1`.
 pub fn name(peer: Peer) -> String {
     match peer {
         Peer::Supervisor => "supervisor".to_owned(),
@@ -18,7 +18,7 @@ pub fn name(peer: Peer) -> String {
     }
 }
 
-/// The peer with this name; `None` for any other text.
+/// Returns the peer with this name; `None` for any other text.
 pub fn peer(name: &str) -> Option<Peer> {
     if name == "supervisor" {
         return Some(Peer::Supervisor);
@@ -36,7 +36,7 @@ pub fn peer(name: &str) -> Option<Peer> {
     }
 }
 
-/// The name of a process by its role and index. Supervisor 1 is the standby.
+/// Returns the name of a process by its role and index. Supervisor 1 is the standby.
 pub fn process_name(role: Role, index: u16) -> String {
     match (role, index) {
         (Role::Supervisor, 0) => role.name().to_owned(),

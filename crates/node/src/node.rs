@@ -1,4 +1,4 @@
-//! A role as a process drives it, and why a process ends.
+//! The interface between a role and the process that drives it, and the errors that end a process.
 
 use std::path::PathBuf;
 
@@ -13,94 +13,95 @@ use crate::source::SourceError;
 use crate::unit::client::ProcessorError;
 use crate::wire::WireError;
 
-/// A change of the log that two supervisors share.
+/// A change to the log that two supervisors share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogChange {
-    /// Whole lines are added.
+    /// Append whole lines.
     Append(Vec<u8>),
-    /// The header of this process is added, and these lines.
+    /// Append the header of this process, then these lines.
     Begin(String),
-    /// The log is begun anew.
+    /// Put the log aside and begin an empty one.
     Restart,
 }
 
-/// The part of a supervisor in a pair of two.
+/// State of a supervisor in a system with a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SuccessionState {
-    /// The latest decided term that it knows.
+    /// The latest decided term that this supervisor knows.
     pub term: u64,
-    /// True if it assigns events.
+    /// True if this supervisor leads: it assigns events.
     pub leads: bool,
-    /// True if it leads paired and proposes no other term, or is the partner that may take over.
+    /// True if this supervisor leads paired, or is the partner that may take over. False while it proposes a term.
     pub is_paired: bool,
-    /// True if a pairing with its log stands there, which is not known to be decided.
+    /// True if this supervisor's log has a pairing with itself that is not known to be decided.
     pub is_pairing: bool,
 }
 
-/// A role as a process drives it.
+/// State machine of a role, with the inputs and outputs of its process.
 pub trait RoleNode {
-    /// A connection stands.
+    /// Handles a new connection to a peer.
     fn handle_connected(&mut self, now: Instant, peer: Peer);
-    /// A connection is lost.
+    /// Handles the loss of the connection to a peer.
     fn handle_closed(&mut self, now: Instant, peer: Peer);
-    /// A message arrived.
+    /// Handles a message of a peer.
     ///
     /// # Errors
-    /// If it is not expected in this state.
+    /// If the message is not expected in this state. The process then closes the connection.
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected>;
-    /// The deadline that [`Self::poll_deadline`] returned has come.
+    /// Handles the deadline that [`Self::poll_deadline`] returned, once it is reached.
     fn handle_deadline(&mut self, now: Instant);
-    /// Another thread called the waker.
+    /// Handles a wake-up by another thread of the process.
     fn handle_woken(&mut self, _now: Instant) {}
-    /// The error that ended the process for good, if any.
+    /// Returns the error that must end the process, once; `None` if the role can continue.
     fn failure(&mut self) -> Option<ProcessError> {
         None
     }
-    /// Starts an orderly end: no new work, and an end when it is idle.
+    /// Begins an orderly end: the role takes no new work, and the process ends when the role is idle.
     fn handle_stop(&mut self, _now: Instant) {}
-    /// Takes over those settings that can change while it runs.
+    /// Applies the settings that can change while the process runs.
     fn handle_reload(&mut self, _system: &System) {}
-    /// True if nothing is left to finish.
+    /// Returns true if the role has no unfinished work.
     fn is_idle(&mut self) -> bool;
-    /// The next message to send.
+    /// Returns the next message to send, with its receiver; `None` if there is none.
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
-    /// The next record, and bytes of fragments in it.
+    /// Returns the next record for the journal, and the event's fragment bytes so far (0 unless the step is `Collected`).
     fn poll_record(&mut self) -> Option<(EventRecord, u64)>;
-    /// Time at which [`Self::handle_deadline`] must be called.
+    /// Returns the time at which [`Self::handle_deadline`] must be called; `None` without a deadline.
     fn poll_deadline(&mut self) -> Option<Instant>;
-    /// The next change of the journal that is no record of this process.
+    /// Returns the next change of a shared log that is no record of this process; `None` if there is none.
     fn poll_log(&mut self) -> Option<LogChange> {
         None
     }
-    /// Everything before is in the journal, which has this size.
+    /// Notes that all changes and records so far are committed. `size` is the size of the journal in bytes.
     fn handle_committed(&mut self, _now: Instant, _size: u64) {}
-    /// The state of a supervisor that has a partner.
+    /// Returns the state of a supervisor in a system with a standby; `None` for other roles and systems.
     fn succession(&self) -> Option<SuccessionState> {
         None
     }
-    /// The thing besides connections that it lacks for its work, in words; `None` if it is ready.
+    /// Returns a description of what the role lacks besides connections; `None` if it is ready.
     fn lacks(&self) -> Option<&'static str> {
         None
     }
-    /// True if the journal is its own. The journal of a supervisor that follows is a copy of the leader's.
+    /// Returns true if the process may add its own records. The journal of a supervisor that follows is a copy of the
+    /// leader's.
     fn owns_journal(&self) -> bool {
         true
     }
-    /// True if nothing may be sent before it stands in the journal.
+    /// Returns true if the process must end when its journal cannot be written, because messages depend on records.
     fn needs_journal(&self) -> bool {
         false
     }
-    /// Panics if its counts of credits, memory or event states contradict each other.
+    /// Panics if the role's counts of credits, memory or event states contradict each other.
     fn check(&self) {}
-    /// The tables of this process, by name, that are empty when no event is under way.
+    /// Returns names and sizes of the role's tables that are empty when no event is in progress.
     fn tables(&self) -> Vec<(&'static str, usize)> {
         Vec::new()
     }
-    /// Updates the metrics of its role.
+    /// Updates the metrics of the role.
     fn measure(&self, metrics: &Metrics);
 }
 
-/// Reasons why a process ended too early.
+/// Errors that end a process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The system has no process of this number.
@@ -108,12 +109,12 @@ pub enum ProcessError {
     NoSuchProcess {
         /// Role of the process.
         role: Role,
-        /// The number asked for.
+        /// The requested number.
         index: u16,
         /// Number of processes of this role.
         count: usize,
     },
-    /// A folder cannot be made.
+    /// A folder cannot be created.
     #[error("cannot make the folder {}: {error}", path.display())]
     Folder {
         /// Path of the folder.
@@ -121,10 +122,10 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// Its journal cannot be read.
+    /// The journal of the process cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Its journal cannot be written, and nothing may be done that does not stand in it.
+    /// The journal cannot be opened or written, and the process may send nothing that is not recorded.
     #[error("cannot write the journal {}: {error}", path.display())]
     JournalWrite {
         /// Path of the journal.
@@ -135,27 +136,27 @@ pub enum ProcessError {
     /// The readout has no fragments to serve.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The process cannot reach others.
+    /// The connections of the process cannot be set up or polled.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A thread, socket or file of its own failed.
+    /// A thread, socket or file of the process failed.
     #[error("{failure}: {error}")]
     Own {
-        /// The thing that failed.
+        /// Description of the failure.
         failure: &'static str,
         /// The system's error.
         error: std::io::Error,
     },
-    /// More hosts, units or fragments than a role can count.
+    /// The scenario has more hosts, units or fragments than a role can number.
     #[error(transparent)]
     TooMany(#[from] fanin_scenario::machines::TooMany),
     /// The scenario has a setting that a live system does not support.
     #[error("{0}")]
     Unsupported(String),
-    /// Its settings cannot work together.
+    /// The settings or the files of the process are invalid or contradict each other.
     #[error("{0}")]
     Settings(String),
-    /// The collector's connection failed.
+    /// The processor's connection to its collector failed.
     #[error(transparent)]
     Collector(#[from] ProcessorError),
     /// The process that started this one is gone.
@@ -164,7 +165,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// True if trying again cannot help: the settings are wrong.
+    /// Returns true if a restart fails again, because the settings or files are wrong.
     pub const fn is_permanent(&self) -> bool {
         match self {
             Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,

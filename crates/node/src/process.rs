@@ -19,29 +19,29 @@ use crate::roles::{CollectorNode, LoggerNode, PairedSupervisor, ReadoutNode, Sup
 use crate::wake::Wake;
 use crate::wire::{PeerConnections, WireInput};
 
-/// The longest wait between two checks of signals and deadlines.
+/// Maximum wait between two checks of signals and deadlines.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// Inputs that are handled before their outputs are sent.
+/// Maximum number of inputs that are handled before their outputs are sent.
 const INPUTS_MAX: usize = 64;
-/// Time between two updates of the metrics.
+/// Interval of updates of the metrics.
 const METRICS_EVERY: Duration = Duration::from_millis(250);
-/// The longest time for connections to end.
+/// Maximum time for connections to end.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// Flags that signals set: stop in order, or reload the settings.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
-    /// Set to stop the process.
+    /// Set to stop the process in order.
     pub stop: Arc<AtomicBool>,
-    /// Read the settings again.
+    /// Set to read the settings again.
     pub reload: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// The signals of the system: SIGTERM and SIGINT end the process, SIGHUP makes it look at its settings.
+    /// Installs signal handlers: SIGTERM and SIGINT set `stop`, SIGHUP sets `reload`.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If a handler cannot be installed.
     pub fn install() -> std::io::Result<Self> {
         let signals = Self::default();
         for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -55,17 +55,17 @@ impl Signals {
 /// Runs one process of a system until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// If it cannot work.
+/// [`ProcessError`].
 pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result<(), ProcessError> {
     let mut process = start(system, role, index, signals)?;
     while process.turn()? {}
     Ok(())
 }
 
-/// Starts a process of a system; [`Turns::turn`] runs it.
+/// Starts a process of a system. [`Turns::turn`] runs it.
 ///
 /// # Errors
-/// If it cannot work.
+/// [`ProcessError`]; [`ProcessError::Unsupported`] for a processor, which has no connections to peers.
 pub fn start(
     system: &System,
     role: Role,
@@ -111,19 +111,19 @@ pub fn start(
 
 /// A process that works in turns.
 pub trait Turns {
-    /// Takes one turn: handles inputs and deadlines, writes the journal, sends. Waits for the next input if there is nothing
-    /// to do; a process of a simulated machine never waits. Returns false when the process has ended in order.
+    /// Takes one turn: writes the journal, sends messages, then handles inputs and deadlines. Waits for an input if there is
+    /// nothing to do; a process of a simulated machine never waits. Returns false when the process has ended in order.
     ///
     /// # Errors
-    /// If the process cannot go on.
+    /// If the process cannot continue.
     fn turn(&mut self) -> Result<bool, ProcessError>;
-    /// Time of the next turn even if nothing arrives; `None`: never.
+    /// Returns the time at which a turn is due even if no input arrives; `None` if there is none.
     fn next_turn(&mut self) -> Option<StdInstant>;
     /// Panics if the role's counts contradict each other.
     fn check(&self);
-    /// Sizes of the process's queues, buffers and tables.
+    /// Returns the sizes of the process's queues, buffers and tables.
     fn held(&self) -> HeldByProcess;
-    /// The state of a supervisor that has a partner.
+    /// Returns the state of a supervisor in a system with a standby; `None` for other processes.
     fn succession(&self) -> Option<SuccessionState>;
 }
 
@@ -134,28 +134,28 @@ pub struct HeldByProcess {
     pub connected: usize,
     /// Connections lost since the start of the process.
     pub connections_lost: u64,
-    /// Messages of peers that were refused since the start of the process.
+    /// Invalid messages of peers since the start of the process.
     pub messages_invalid: u64,
-    /// Messages that wait for slow peers.
+    /// Messages that wait for a connection to take them.
     pub backlog: usize,
-    /// Bytes of received messages that are in use.
+    /// Bytes of received and of incomplete messages in memory.
     pub receive_bytes: u64,
-    /// Bytes of the journal that are not on file.
+    /// Bytes of the journal that are not committed.
     pub journal_bytes: usize,
-    /// Lines of the journal that were given up.
+    /// Lines of the journal that were dropped.
     pub journal_dropped: u64,
-    /// Entries of the tables that are empty when no event is under way.
+    /// Names and sizes of the role's tables that are empty when no event is in progress.
     pub tables: Vec<(&'static str, usize)>,
 }
 
-/// A process of a role.
+/// A process that drives the role `N`.
 struct Process<N> {
     system: System,
     me: Peer,
     clock: ProcessClock,
     signals: Signals,
     node: N,
-    /// Messages that the role made before a connection ended, for other peers.
+    /// Messages that were polled from the role before a connection ended, for other peers than the lost one.
     unsent: VecDeque<(Peer, Message<Data>)>,
     wire: PeerConnections,
     journal: Journal,
@@ -166,7 +166,7 @@ struct Process<N> {
     stopping: Option<StdInstant>,
     /// Time at which the process ends even if connections are open.
     closing: Option<StdInstant>,
-    /// True if the last turn left something to do at once.
+    /// True if the next turn is due at once.
     is_busy: bool,
 }
 
@@ -183,13 +183,13 @@ impl<N: RoleNode> Process<N> {
         let wire = PeerConnections::open(system, me, sources)?;
         let path = system.journal(&process);
         let live = &system.scenario().live;
-        // Nothing of a supervisor may be sent before it stands in the journal.
+        // A supervisor sends a message only after its records are in the journal.
         let sync = me == Peer::Supervisor && live.journal_sync;
         let mut rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
         let is_shared = system.standby.is_some() && me.is_supervisor();
-        // Opening it repairs it, before a supervisor reads what is left to do.
+        // Opening the journal repairs it, before a supervisor reads its unfinished work from it.
         let journal = if is_shared {
-            // Places in a shared log are bytes of one file.
+            // Positions in a shared log are offsets in one file, so it is not rotated.
             rotation = Rotation::default();
             Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), true)
         } else {
@@ -229,7 +229,7 @@ impl<N: RoleNode> Process<N> {
         self.clock.at(self.system.machine.now())
     }
 
-    /// Brings records to the journal.
+    /// Writes log changes and records to the journal, and commits them.
     fn record(&mut self) -> Result<(), ProcessError> {
         while let Some(change) = self.node.poll_log() {
             match change {
@@ -267,7 +267,7 @@ impl<N: RoleNode> Process<N> {
         ProcessError::JournalWrite { path: self.journal.path().to_owned(), error }
     }
 
-    /// Writes the events that TCP's timeouts held up to the journal, if that is this process's own.
+    /// Adds records of events that TCP's retransmission timeouts delayed, if the role owns the journal.
     fn note_timeouts(&mut self) {
         while let Some((event, times)) = self.wire.poll_timed_out() {
             if !self.node.owns_journal() {
@@ -294,7 +294,7 @@ impl<N: RoleNode> Process<N> {
         match input {
             WireInput::Connected(peer) => self.node.handle_connected(now, peer),
             WireInput::Closed(peer) => {
-                // A message for the old connection has no place on the next, which may stand already.
+                // Messages for the lost connection must not be sent on the next one, which may be open already.
                 self.unsent.extend(std::iter::from_fn(|| self.node.poll_transmit()));
                 self.unsent.retain(|(to, _)| *to != peer);
                 self.node.handle_closed(now, peer);
@@ -325,7 +325,7 @@ impl<N: RoleNode> Process<N> {
         }
     }
 
-    /// True if the process is to close its connections: its work is finished, or the time for it is over.
+    /// Returns true if the process must close its connections: its work is finished, or `live.drain` has passed.
     fn is_finished(&mut self, now: StdInstant) -> bool {
         let Some(until) = self.stopping else { return false };
         if self.node.is_idle() {
@@ -337,7 +337,7 @@ impl<N: RoleNode> Process<N> {
         now >= until
     }
 
-    /// Closes connections; false when that is done and the journal has everything.
+    /// Closes connections. Returns false when they are closed and the journal is committed.
     fn close_turn(&mut self, until: StdInstant) -> Result<bool, ProcessError> {
         if self.wire.close_turn(until) {
             return Ok(true);
@@ -410,7 +410,7 @@ impl<N: RoleNode> Turns for Process<N> {
             return Some(self.wire.poll_deadline().map_or(until, |at| at.min(until)));
         }
         let due = self.node.poll_deadline().and_then(|at| self.clock.system(at));
-        // Inputs without their own deadline are polled as often as in a process that waits.
+        // A journal that fails and a process that stops are checked as often as in a process that waits.
         let turn = (self.journal_fails || self.stopping.is_some()).then_some(now + TURN_MAX);
         [due, self.wire.poll_deadline(), turn].into_iter().flatten().min()
     }

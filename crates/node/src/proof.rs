@@ -1,8 +1,8 @@
-//! Proof that the supervisor assigned an event.
+//! Proves to loggers that the supervisor assigned an event.
 //!
-//! The supervisor sends a tag of the run and the event with each assignment. The collector puts it in front of the event that it
-//! sends to a logger, and the logger refuses an event without it. Under `insecure` and with `[tls]` alone the tag's key is no
-//! secret: it still tells events that a faulty collector made up.
+//! The supervisor sends a tag over the run and the event with each assignment. The collector puts the tag in front of the
+//! event that it sends to a logger. The logger refuses an event without a valid tag. Without a shared key, the tag's key
+//! is public: the tag then protects only against events that a faulty collector invents.
 
 use fanin_dataflow::{FragmentPayload, L1Id};
 use fanin_message::{SharedKey, TAG_BYTES};
@@ -10,10 +10,10 @@ use fanin_message::{SharedKey, TAG_BYTES};
 use crate::config::System;
 use crate::data::{Chunk, Data};
 
-/// The key where processes share none.
+/// Key of the tags if the processes share no key.
 const PUBLIC_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Makes and checks the tags of one run.
+/// Computes and checks the tags of one run.
 #[derive(Debug)]
 pub(crate) struct AssignmentProofs {
     key: SharedKey,
@@ -21,7 +21,7 @@ pub(crate) struct AssignmentProofs {
 }
 
 impl AssignmentProofs {
-    /// The tags of a system's run.
+    /// Returns the tags of a system's run.
     pub(crate) fn of(system: &System) -> Self {
         let public = || SharedKey::from_hex(PUBLIC_KEY).expect("64 digits are a key");
         Self { key: system.key.clone().unwrap_or_else(public), run: system.run }
@@ -34,12 +34,12 @@ impl AssignmentProofs {
         self.key.tag(&message)
     }
 
-    /// The proof of an assignment.
+    /// Returns the proof of an assignment: the tag of the event.
     pub(crate) fn prove(&self, event: L1Id) -> Data {
         Data::new(Chunk::from(self.tag(event).to_vec()))
     }
 
-    /// The event behind its proof; `None` if the proof is not this event's.
+    /// Removes the proof in front of an event and returns the event's data; `None` if the proof is not for this event.
     pub(crate) fn verify(&self, event: L1Id, payload: &Data) -> Option<Data> {
         let (first, rest) = payload.parts().split_first()?;
         let tag = first.get(..TAG_BYTES)?;
@@ -52,7 +52,7 @@ impl AssignmentProofs {
     }
 }
 
-/// Puts the proof of an assignment in front of the event.
+/// Returns the data of an event with the proof of its assignment in front.
 pub(crate) fn with_proof(proof: &Data, event: Data) -> Data {
     let mut proven = proof.clone();
     proven.append(0, event);

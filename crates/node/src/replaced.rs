@@ -1,4 +1,4 @@
-//! The choice between the journals of two supervisors.
+//! Chooses between the journals of a supervisor and its standby.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
@@ -11,7 +11,8 @@ use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
 use crate::succession::{Leadership, TermLine, identity_path};
 
-/// Takes out the journal of a supervisor that was replaced: the other one has all that was acted upon.
+/// Removes the journal of the replaced supervisor from `paths`. The other journal has all records that were acted upon.
+/// Changes nothing if `paths` lacks the journal of the supervisor or of the standby.
 ///
 /// # Errors
 /// If one of the two cannot be read.
@@ -22,8 +23,10 @@ pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> R
     Ok(())
 }
 
-/// Events in the log of two supervisors that were written down and assigned to no collector. A leader sends an assignment once
-/// its partner has it on disk. So these stand behind the end of the partner's log, which is the beginning of the leader's.
+/// Returns the events whose assignment is recorded in the leader's log, but was never sent to a collector.
+///
+/// A paired leader sends an assignment once its partner has the record on disk. The partner's log is the start of the
+/// leader's. Assignments behind the end of the partner's log were therefore not sent.
 ///
 /// # Errors
 /// If one of the two cannot be read.
@@ -68,14 +71,15 @@ pub(crate) fn never_assigned(
     Ok(events)
 }
 
-/// The event that a journal's line assigns.
+/// Returns the event that a line of a journal assigns; `None` for other lines.
 fn assigned(line: &[u8]) -> Option<L1Id> {
     let line = std::str::from_utf8(line).ok()?.trim_end();
     let record = journal::parse(line).ok()?.record;
     matches!(record.step, EventStep::Assigned { .. }).then_some(record.event)
 }
 
-/// Places of the journals of two supervisors: the one of the latest term, and the other one.
+/// Returns the positions of the two supervisors' journals in `paths`: first the journal with the latest term. `None` if
+/// one of them is missing.
 fn leading_and_replaced(
     machine: &HostMachine,
     paths: &[PathBuf],
@@ -85,7 +89,7 @@ fn leading_and_replaced(
         paths.iter().position(|path| path.file_name().is_some_and(|file| *file == *name))
     };
     let (Some(first), Some(second)) = (find("supervisor"), find(STANDBY)) else { return Ok(None) };
-    // Of one term, the longer one: the other is its beginning.
+    // With equal terms, the longer journal leads: the other one is its start.
     let rank = |place: usize| {
         let path = &paths[place];
         let (last, bytes) =
@@ -95,7 +99,7 @@ fn leading_and_replaced(
     Ok(Some(if rank(first)? >= rank(second)? { (first, second) } else { (second, first) }))
 }
 
-/// The last term of a journal, and its bytes.
+/// Returns the highest term in a journal, and the size of the journal in bytes.
 fn last_term(machine: &HostMachine, path: &Path) -> io::Result<(Leadership, usize)> {
     let mut input = BufReader::new(machine.open(path, OpenMode::Read)?);
     let (mut line, mut last, mut bytes) = (Vec::new(), Leadership::default(), 0);
@@ -117,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// The events that were never assigned, if the journals of the supervisor and of log 8, the standby's, have these lines.
+    /// Returns the events that were never assigned, for these lines in the journals. The standby's log has the identity 8.
     fn unassigned(test: &str, supervisor: &str, standby: &str) -> Vec<u64> {
         let folder = std::env::temp_dir().join(format!("fanin-unassigned-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -142,19 +146,19 @@ mod tests {
         assert_eq!(unassigned("torn", &log, &log[..held.len() + 30]), [6, 7]);
         assert_eq!(unassigned("one-more", &log, &log[..log.find("3 7").unwrap()]), [7]);
         assert!(unassigned("all", &log, &log).is_empty());
-        // A leader alone waits for no partner, and one that paired with another log not for this one.
+        // A leader without a partner does not wait. A leader that is paired with another log does not wait for this one.
         let alone = format!("{log}gned 0 0 0 0\n# fanin leads 3 0 7 0\n5 9 assigned 0 0 0 0\n");
         assert!(unassigned("alone", &alone, held).is_empty());
         let elsewhere = |text: &str| text.replace("7 8\n", "7 9\n");
         assert!(unassigned("elsewhere", &elsewhere(&log), &elsewhere(held)).is_empty());
-        // The other log is no beginning of this one.
+        // The other log is not the start of this one.
         assert!(unassigned("other", &log, &held.replace("0 5", "0 3")).is_empty());
-        // The supervisor that took over has written so.
+        // The supervisor that took over has recorded its term.
         let taken = format!("{held}# fanin leads 3 1 8 0\n");
         assert!(unassigned("taken", &log, &taken).is_empty());
     }
 
-    /// The journals that are kept, if those of the two supervisors have these lines.
+    /// Returns the names of the kept journals, for these lines in the two supervisors' journals.
     fn kept(test: &str, supervisor: &str, standby: &str) -> Vec<String> {
         let folder = std::env::temp_dir().join(format!("fanin-replaced-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -173,7 +177,7 @@ mod tests {
     fn the_journal_of_the_latest_term_is_kept() {
         let first = "# fanin leads 1 0 7 8\n0 1 assigned 0 0 0 0\n";
         let later = "# fanin leads 1 0 7 8\n# fanin leads 2 1 8 0\n";
-        // The replaced one may be longer: no process acted upon its last lines.
+        // The replaced journal may be longer: no process acted upon its last lines.
         assert_eq!(kept("standby", &first.repeat(3), later), ["collector-0", STANDBY]);
         assert_eq!(kept("supervisor", later, &first.repeat(3)), ["collector-0", "supervisor"]);
     }
@@ -183,7 +187,7 @@ mod tests {
         let (short, long) = ("# fanin leads 1 0 7 8\n", "# fanin leads 1 0 7 8\n0 1 assigned 0 0 0 0\n");
         assert_eq!(kept("short-standby", long, short), ["collector-0", "supervisor"]);
         assert_eq!(kept("long-standby", short, long), ["collector-0", STANDBY]);
-        // A pairing that was not decided is no term.
+        // A pairing that was not decided does not count as a term.
         let asked = "# fanin leads 1 0 7 8\n# fanin pairs 5 1 8 7\n";
         assert_eq!(kept("asked", &format!("{long}{long}"), asked), ["collector-0", "supervisor"]);
     }

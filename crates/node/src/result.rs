@@ -1,4 +1,4 @@
-//! Makes the rows of a result from a run's journals, as a simulation has them.
+//! Computes the rows of a result from a run's journals, in the format of a simulation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::journal::{self, JournalError, since};
 use crate::machine::HostMachine;
 use crate::replaced;
 
-/// The tables that the journals of a run yield.
+/// Tables and counts from the journals of a run.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTables {
-    /// One row an event, by L1 ID. Times count from the first assignment.
+    /// One row for each event, by L1 ID. Times are picoseconds since the first assignment.
     pub rows: Vec<EventRow>,
-    /// Fragments that never came.
+    /// Fragments that collectors gave up.
     pub missing: u64,
     /// Times that an event was taken from a lost collector.
     pub reassigned: u64,
@@ -24,8 +24,8 @@ pub struct JournalTables {
     pub start_unix_us: u64,
 }
 
-/// Reads the journals of a run that has ended; `racks` has the rack of each collector. An event that no process finished
-/// with is lost.
+/// Reads the journals of a run that has ended. `racks` has the rack of each collector. An event without an outcome is
+/// lost.
 ///
 /// # Errors
 /// If a journal cannot be read.
@@ -43,7 +43,7 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
     paths.sort();
     for path in &paths {
         journal::read(path, |epoch, line| {
-            // Of the others, nothing is asked here.
+            // The tables do not use these steps.
             if !matches!(
                 line.record.step,
                 EventStep::Deleted | EventStep::Cleared | EventStep::Received { .. }
@@ -104,7 +104,7 @@ fn note(
             row.first_request_ps.get_or_insert(at);
         }
         EventStep::Collected { began, requests, .. } => {
-            // A step that had nothing left to request took no time, and is none.
+            // A step without requests has no collection time.
             if requests > 0 {
                 let time: Duration = record.at.saturating_since(began);
                 row.collection_time_ps = Some(row.collection_time_ps.unwrap_or(0) + time.get());

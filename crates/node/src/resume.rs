@@ -1,7 +1,7 @@
-//! The work that a supervisor of an earlier life has left, by its journal.
+//! The unfinished work of a supervisor's earlier life, from its journal.
 //!
-//! A standby keeps this state up to date as lines of the leader's log arrive, so that a takeover reads no file. It takes 128 kB for the
-//! last cleared events, and some 30 bytes for each event that is not cleared.
+//! A standby updates this state as lines of the leader's log arrive, so a takeover reads no file. The state takes 128 kB
+//! for the last cleared events, and about 30 bytes for each event that is not cleared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use fanin_dataflow::{EventRecord, EventStep, L1Id};
 use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
 
-/// Most events that are cleared once more: those of several seconds, whose clears a readout may have missed.
+/// Maximum number of events that are cleared again. They cover several seconds, whose clears a readout may have missed.
 const CLEARED_MAX: usize = 16_384;
 
-/// The state that a restarted supervisor takes up.
+/// The state from which a restarted supervisor continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resume {
-    /// The next event to assign, unless nothing was ever assigned.
+    /// The next event to assign; `None` if no event was ever assigned.
     pub next: Option<L1Id>,
-    /// Unfinished events, each with its collector.
+    /// Assigned and unfinished events, each with its collector.
     pub outstanding: Vec<(L1Id, u16)>,
     /// Finished events that the readouts may still hold.
     pub uncleared: Vec<L1Id>,
-    /// The last cleared events. The clear is sent after its record is on disk, so that it may not have left.
+    /// The last cleared events, the oldest first. A clear is sent after its record is on disk, so it may not have been sent.
     pub cleared: Vec<L1Id>,
 }
 
-/// The work that the records of a journal leave, as of the last of them.
+/// Unfinished work, updated with each record of a journal.
 #[derive(Debug, Default)]
 pub struct UnfinishedWork {
     next: Option<L1Id>,
@@ -37,7 +37,7 @@ pub struct UnfinishedWork {
 }
 
 impl UnfinishedWork {
-    /// Takes the next record.
+    /// Updates the state with the next record.
     pub fn take(&mut self, record: &EventRecord) {
         match record.step {
             EventStep::Assigned { collector, .. } => {
@@ -59,12 +59,12 @@ impl UnfinishedWork {
         }
     }
 
-    /// True if an event is assigned and not finished.
+    /// Returns true if an event is assigned and not finished.
     pub fn has_outstanding(&self) -> bool {
         !self.outstanding.is_empty()
     }
 
-    /// The state that a supervisor takes up.
+    /// Returns the state from which a supervisor continues.
     pub fn to_resume(&self) -> Resume {
         Resume {
             next: self.next,
@@ -75,7 +75,7 @@ impl UnfinishedWork {
     }
 }
 
-/// Reads the unfinished work from a supervisor's journal and its rotated parts. Without a journal there is none.
+/// Reads the unfinished work from a supervisor's journal and its rotated files. Without a journal, there is none.
 ///
 /// # Errors
 /// As for [`journal::read`].
@@ -83,7 +83,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
     resume_on(&HostMachine::Real, path)
 }
 
-/// The same on any machine.
+/// Reads the unfinished work on any machine, as [`resume`] does on this one.
 ///
 /// # Errors
 /// As for [`journal::read`].

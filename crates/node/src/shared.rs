@@ -1,7 +1,7 @@
 //! Memory that one process writes and another may only read: a sealed memfd (`memfd_create(2)`, `F_SEAL_FUTURE_WRITE`).
 //!
-//! A processor may crash, hang or write anywhere. Its mapping has no right to write, and it cannot make one that has.
-//! The size is fixed, so that no side touches memory beyond the end.
+//! A processor may crash, hang or write anywhere. Its mapping is read-only, and the seal forbids a writable mapping. The
+//! size is fixed, so neither side accesses memory beyond the end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::ptr;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The writer's side. Only one thread has it at a time.
+/// The writer's side of shared memory.
 #[derive(Debug)]
 pub struct SharedMemory {
     fd: OwnedFd,
@@ -18,16 +18,16 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// New memory of `capacity` bytes, all zero; pages are taken when they are first written.
+    /// Creates memory of `capacity` bytes, at least 1, all zero. The kernel allocates a page when it is first written.
     ///
     /// # Errors
-    /// If the kernel does not give it.
+    /// If the memory cannot be created, mapped or sealed.
     pub fn new(capacity: usize) -> io::Result<Self> {
         let capacity = capacity.max(1);
         let fd = memfd_create("fanin-event", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, capacity as u64)?;
         let map = Map::new(&fd, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
-        // This mapping stays writable; no other ever will be (Linux 5.1).
+        // This mapping stays writable. Later mappings cannot be writable (Linux 5.1).
         fcntl_add_seals(
             &fd,
             SealFlags::GROW | SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL,
@@ -35,17 +35,17 @@ impl SharedMemory {
         Ok(Self { fd, map })
     }
 
-    /// The descriptor that the reader receives.
+    /// Returns the descriptor for the reader.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Bytes of it.
+    /// Returns the size of the memory in bytes.
     pub fn capacity(&self) -> usize {
         self.map.size
     }
 
-    /// The memory, to write. The reader must know that its earlier content is void.
+    /// Returns the memory for writing. The reader must not use its earlier content any more.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `size` bytes long, readable and writable, and lives as long as `self`; its seals keep
         // the file from shrinking under it. This process has no other reference into it, because `self` is borrowed
@@ -54,7 +54,7 @@ impl SharedMemory {
     }
 }
 
-/// The reader's side.
+/// The reader's side of shared memory.
 #[derive(Debug)]
 pub struct View {
     map: Map,
@@ -63,27 +63,27 @@ pub struct View {
 /// Reasons to refuse offered memory.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// Its size could change, or its content be written by others than its maker.
+    /// The memory could shrink, or be written by others than its creator.
     #[error("the shared memory is not sealed")]
     NotSealed,
     /// The memory has another size than announced.
     #[error("the shared memory has {actual} bytes, not {said}")]
     Size {
-        /// Bytes that it has.
+        /// Actual size, bytes.
         actual: u64,
-        /// Bytes that it should have.
+        /// Announced size, bytes.
         said: u64,
     },
-    /// The kernel does not map it.
+    /// The memory cannot be examined or mapped.
     #[error("cannot map the shared memory: {0}")]
     Io(#[from] io::Error),
 }
 
 impl View {
-    /// Maps memory that another process made.
+    /// Maps memory that another process created, for reading. `said` is its announced size in bytes.
     ///
     /// # Errors
-    /// If it is not sealed, not as large as said, or cannot be mapped.
+    /// [`ViewError`]; memory of zero bytes is refused as well.
     pub fn new(fd: &OwnedFd, said: u64) -> Result<Self, ViewError> {
         let seals = fcntl_get_seals(fd).map_err(io::Error::from)?;
         if !seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE) {
@@ -96,7 +96,7 @@ impl View {
         Ok(Self { map: Map::new(fd, actual as usize, ProtFlags::READ)? })
     }
 
-    /// The memory. It holds the event only until the decision about it is sent.
+    /// Returns the memory. It holds the event only until the decision on the event is sent.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `size` bytes long and readable, and lives as long as `self`. The seal against shrinking
         // was checked, so that every page of it exists. Its maker writes only between two events, when no reference to

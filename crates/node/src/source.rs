@@ -1,4 +1,4 @@
-//! Sources of a readout's fragments: a raw-data file over and over, or a distribution of sizes.
+//! Supplies a readout's fragments: from a raw-data file, a table of sizes, or distributions of sizes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,13 +14,13 @@ use fanin_units::Bytes;
 
 use crate::data::{Chunk, Data, append};
 
-/// A readout remembers which of this many latest events it deleted, so that a late request does not bring one back.
-/// That is one bit an event, and 11 minutes at 200 Hz; requests are late by seconds.
+/// Number of latest events for which a readout remembers the deleted ones, so that a late request restores none. Takes
+/// one bit an event, and covers 11 minutes at 200 Hz; requests are late by seconds.
 const DELETED_REMEMBERED: u64 = 1 << 17;
-/// Size of the random bytes that generated fragments are cut from.
+/// Size of the block of random bytes from which the content of generated fragments is copied.
 const NOISE_BYTES: usize = 8 << 20;
 
-/// Reasons why a readout has no fragments.
+/// Errors of finding the fragments that readouts serve.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The sizes, or the models of the sources' sizes, cannot be read.
@@ -48,13 +48,13 @@ pub enum SourceError {
         /// Path of the file.
         path: String,
     },
-    /// A readout would have to serve too many.
+    /// A readout would have to serve more sources than it can.
     #[error(
         "{sources} sources on {readouts} readouts are {each} on one; a readout serves at most {max}, so that \
          readout.hosts has to be {needed} or more"
     )]
     TooMany {
-        /// Sources in all.
+        /// Number of all sources.
         sources: usize,
         /// Number of readouts.
         readouts: usize,
@@ -62,32 +62,32 @@ pub enum SourceError {
         each: usize,
         /// Sources that one readout may serve.
         max: usize,
-        /// Readouts that would do.
+        /// Smallest sufficient number of readouts.
         needed: usize,
     },
-    /// The file has fewer sources than the system has readouts.
+    /// The file or table has fewer sources than the system has readouts.
     #[error("live.replay: {path} has {sources} sources, too few for {readouts} readouts")]
     TooFew {
         /// Path of the file.
         path: String,
-        /// Number of its sources.
+        /// Number of sources in the file.
         sources: usize,
         /// Number of readouts.
         readouts: usize,
     },
 }
 
-/// The sources that each readout serves: the names of its fragments.
+/// The sources that each readout serves, in the order of its fragments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources(Vec<Vec<u32>>);
 
 impl Sources {
-    /// Number of fragments that each readout serves.
+    /// Returns the number of fragments that each readout serves.
     pub fn counts(&self) -> Vec<u16> {
         self.0.iter().map(|sources| sources.len() as u16).collect()
     }
 
-    /// The source of a readout's fragment; zero if it has none.
+    /// Returns the source of a readout's fragment; zero if the fragment does not exist.
     pub fn name(&self, readout: u16, fragment: u16) -> u32 {
         let sources = self.0.get(usize::from(readout));
         sources.and_then(|sources| sources.get(usize::from(fragment))).copied().unwrap_or_default()
@@ -111,52 +111,53 @@ impl Sources {
 /// The fragments that the readouts of a system serve.
 #[derive(Debug, Clone)]
 pub enum Supply {
-    /// The events of a file, over and over.
+    /// The events of a raw-data file, repeated.
     Replay(Arc<Replay>),
-    /// Sizes by a distribution, and random bytes.
+    /// Sizes from one distribution, and random bytes.
     Drawn {
         /// Distribution of the sizes.
         model: SizeModel,
         /// Seed of the random stream.
         seed: u64,
     },
-    /// The sizes of a table's events, over and over, and random bytes.
+    /// Sizes from the events of a table, repeated, and random bytes.
     Listed {
         /// Sizes by event and source.
         sizes: Arc<EventSizes>,
         /// Seed of the random bytes.
         seed: u64,
     },
-    /// Sizes by a model of each source's own, and random bytes.
+    /// Sizes from a model for each source, and random bytes.
     Modelled {
         /// Size model of each source.
         models: Arc<BTreeMap<u32, SourceModel>>,
-        /// σ of the relative event size.
+        /// Parameter σ of the relative event size ([`relative_event_size`]).
         sigma: f64,
         /// Seed of the random stream.
         seed: u64,
     },
 }
 
-/// A raw-data file in memory.
+/// The raw-data file of a replay, in memory.
 #[derive(Debug)]
 pub struct Replay {
     bytes: Vec<u8>,
-    /// Places of the bytes of each event's fragments, by source.
+    /// Ranges of each event's fragments in `bytes`, by source.
     events: Vec<HashMap<u32, Vec<Range<usize>>>>,
 }
 
 impl Replay {
-    /// Number of events; at least one.
+    /// Returns the number of events, at least one.
     pub fn events(&self) -> usize {
         self.events.len()
     }
 }
 
-/// Finds the data that the readouts of a scenario serve. A relative file is sought from `folder`.
+/// Returns the data that the readouts of a scenario serve, and the sources of each readout. A relative path starts at
+/// `folder`.
 ///
 /// # Errors
-/// If the file cannot be read, or does not fit the readouts.
+/// If a file cannot be read, or its number of sources does not fit the readouts.
 pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), SourceError> {
     let readouts = scenario.readout.hosts as usize;
     if scenario.live.replay.is_empty()
@@ -223,19 +224,19 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
     Ok((Supply::Replay(Arc::new(Replay { bytes, events })), sources))
 }
 
-/// The fragments of an event on one readout, back to back with their headers.
+/// The fragments of an event on one readout, with their headers, one after the other.
 #[derive(Debug, Clone)]
 struct HeldFragments {
     chunk: Chunk,
-    /// Place of each fragment.
+    /// Range of each fragment with its header in `chunk`.
     ranges: Arc<[Range<usize>]>,
 }
 
-/// Deleted ones among the latest events: a ring of bits, of the same size from the start.
+/// The deleted events among the latest ones: a ring of bits of fixed size.
 #[derive(Debug)]
 struct DeletedEvents {
     bits: Box<[u64]>,
-    /// The bits are those of the events before this one.
+    /// One more than the highest deleted L1 ID. The bits are for the events before it.
     end: u64,
 }
 
@@ -248,16 +249,16 @@ impl DeletedEvents {
         ((event % DELETED_REMEMBERED / 64) as usize, 1 << (event % 64))
     }
 
-    /// True if the event is one of the latest, and was deleted.
+    /// Returns true if the event is one of the latest, and was deleted.
     fn contains(&self, event: L1Id) -> bool {
         let (word, bit) = Self::place(event.0);
         event.0 < self.end && self.end - event.0 <= DELETED_REMEMBERED && self.bits[word] & bit != 0
     }
 
-    /// Notes a deleted event. One that is older than the latest changes nothing.
+    /// Notes a deleted event. An event older than the latest ones changes nothing.
     fn insert(&mut self, event: L1Id) {
         let end = event.0.saturating_add(1).max(self.end);
-        // The new events take the bits of those that leave.
+        // The new events reuse the bits of the oldest ones.
         for new in self.end.max(end.saturating_sub(DELETED_REMEMBERED))..end {
             let (word, bit) = Self::place(new);
             self.bits[word] &= !bit;
@@ -270,7 +271,7 @@ impl DeletedEvents {
     }
 }
 
-/// One readout's memory, and the detector behind it.
+/// The fragment memory of one readout, and the simulated detector that fills it.
 #[derive(Debug)]
 pub struct FragmentMemory {
     supply: Supply,
@@ -278,13 +279,13 @@ pub struct FragmentMemory {
     sources: Vec<u32>,
     held: HashMap<L1Id, HeldFragments>,
     deleted: DeletedEvents,
-    /// The fragments of each event of a replay, built once.
+    /// The fragments of each event of a replay, by its place in the file, built once.
     made: HashMap<usize, HeldFragments>,
     noise: Vec<u8>,
 }
 
 impl FragmentMemory {
-    /// Makes an empty memory for a readout. Without noise, the bytes of a drawn fragment are all the same.
+    /// Creates an empty memory for a readout. Without noise, all bytes of a generated fragment are equal.
     ///
     /// # Panics
     /// If the readout does not exist.
@@ -309,12 +310,12 @@ impl FragmentMemory {
         }
     }
 
-    /// True if the detector may still deliver an event: it did not before.
+    /// Returns true if the detector has not delivered the event before.
     pub fn awaits(&self, event: L1Id) -> bool {
         !self.held.contains_key(&event) && !self.deleted.contains(event)
     }
 
-    /// The detector delivers an event; its bytes.
+    /// Adds the fragments of an event to the memory, and returns their bytes with headers.
     pub fn deliver(&mut self, event: L1Id) -> Bytes {
         let held = match &self.supply {
             Supply::Replay(replay) => {
@@ -340,8 +341,10 @@ impl FragmentMemory {
         Bytes::new(bytes)
     }
 
-    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` receives the source, a number of
-    /// the event from the standard normal distribution, and the fragments' own random stream.
+    /// Generates fragments whose sizes and bytes depend only on seed, event and readout.
+    ///
+    /// `size` returns the bytes of a fragment. It receives the source, the event's number from the standard normal
+    /// distribution, and the random stream of the readout's fragments of this event.
     fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, &mut Random) -> u64) -> HeldFragments {
         let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
         let relative = Random::new(mix(0)).normal();
@@ -420,11 +423,11 @@ mod tests {
         assert!(of_the_latest.clone().all(|event| deleted.contains(L1Id(event)) == (event % 3 > 0)));
         assert!((0..of_the_latest.start).all(|event| !deleted.contains(L1Id(event))));
         assert!((end..end + DELETED_REMEMBERED).all(|event| !deleted.contains(L1Id(event))));
-        // An event that is too old has the bit of another one.
+        // An event that is too old shares its bit with a later one.
         assert!(!deleted.contains(L1Id(of_the_latest.start + 2)) && !deleted.contains(L1Id(2)));
         deleted.insert(L1Id(2));
         assert!(!deleted.contains(L1Id(of_the_latest.start + 2)) && !deleted.contains(L1Id(2)));
-        // A jump forgets all others.
+        // A jump to a much later event forgets all others.
         deleted.insert(L1Id(10 * DELETED_REMEMBERED));
         assert!(deleted.contains(L1Id(10 * DELETED_REMEMBERED)));
         assert!((0..10 * DELETED_REMEMBERED).all(|event| !deleted.contains(L1Id(event))));
@@ -472,7 +475,7 @@ mod tests {
         }
     }
 
-    /// The fragments of two readouts with two sources each, from a table of sizes and the keys of its model.
+    /// Returns the supply of two readouts from a table and the keys of its size model.
     fn supplied(name: &str, table: &str, model: &str) -> (Supply, Sources) {
         let path = std::env::temp_dir().join(format!("fanin-{name}-{}.csv", std::process::id()));
         std::fs::write(&path, table).unwrap();
