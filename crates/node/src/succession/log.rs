@@ -1,7 +1,7 @@
-//! The lines about terms in the journals of two supervisors.
+//! Lines about terms in the journals of a supervisor and its standby.
 //!
-//! The two journals are one log: equal bytes, up to the place where the leader was lost. `# fanin leads TERM LEADER LOG PARTNER` says that
-//! a term was decided, `# fanin pairs …` that a pairing may be decided from there on.
+//! The two journals are copies of one log: equal bytes up to the offset at which the leader was lost. The line `# fanin
+//! leads TERM LEADER LOG PARTNER` records a decided term. `# fanin pairs …` records a pairing that may be decided later.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ const PAIRS: &str = "# fanin pairs ";
 /// A line about a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TermLine {
-    /// A term that was decided.
+    /// A decided term.
     Leads(Leadership),
-    /// A pairing that may be decided from here on.
+    /// A pairing that may be decided after this line.
     Pairs(Leadership),
 }
 
 impl TermLine {
-    /// Reads a line, with or without its end; `None` if it is about something else.
+    /// Parses a line, with or without its newline; returns `None` for any other line.
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.first() != Some(&b'#') {
             return None;
@@ -32,7 +32,7 @@ impl TermLine {
         leads.or_else(|| line.strip_prefix(PAIRS).and_then(Leadership::parse).map(Self::Pairs))
     }
 
-    /// The line, with its end.
+    /// Returns the line with its newline.
     pub fn to_text(self) -> String {
         match self {
             Self::Leads(one) => format!("{LEADS}{one}\n"),
@@ -41,12 +41,12 @@ impl TermLine {
     }
 }
 
-/// The file with the identity of the log in this journal. A journal without one was never shared.
+/// Returns the path of the file with the identity of a journal's log. A journal without this file was never shared.
 pub(crate) fn identity_path(journal: &Path) -> PathBuf {
     journal.with_extension("log-identity")
 }
 
-/// Reads bytes of a file.
+/// Reads the bytes of a file from offset `from` up to offset `to`.
 pub(crate) fn read_part(machine: &HostMachine, path: &Path, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut file = machine.open(path, OpenMode::Read)?;
     file.seek(SeekFrom::Start(from))?;

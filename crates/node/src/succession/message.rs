@@ -1,4 +1,4 @@
-//! Messages between supervisors, and between supervisors and witnesses, as bytes.
+//! Messages between supervisors, and between supervisors and witnesses, and their encoding.
 
 use super::Leadership;
 
@@ -11,81 +11,81 @@ pub enum SuccessionMessage {
     Prepare {
         /// The latest decided term that the proposer knows.
         known: Leadership,
-        /// Number of the attempt.
+        /// Ballot of the attempt.
         ballot: u64,
     },
     /// Witness to supervisor: the promise.
     Promise {
         /// The term that is being decided.
         term: u64,
-        /// As in the request.
+        /// Ballot of the request.
         ballot: u64,
-        /// The value that it accepted last, with its ballot.
+        /// The value that the witness accepted last, with its ballot; `None` if it has accepted none.
         accepted: Option<(u64, Leadership)>,
     },
     /// Supervisor to witness: accept this value for the term after `known`.
     Accept {
-        /// As in the message before.
+        /// The latest decided term that the proposer knows.
         known: Leadership,
-        /// As in the message before.
+        /// Ballot of the attempt.
         ballot: u64,
         /// The proposed value.
         value: Leadership,
     },
-    /// Witness to supervisor: accepted, on disk.
+    /// Witness to supervisor: the value is accepted, and on disk.
     Accepted {
-        /// As in the message before.
+        /// The term that is being decided.
         term: u64,
-        /// As in the message before.
+        /// Ballot of the request.
         ballot: u64,
     },
-    /// Witness to supervisor: a newer ballot was promised.
+    /// Witness to supervisor: the request is refused, because this ballot or a newer one was promised.
     Refused {
-        /// As in the message before.
+        /// The term that is being decided.
         term: u64,
-        /// The newer ballot.
+        /// The promised ballot.
         ballot: u64,
     },
-    /// Witness to supervisor: it has no record of its earlier votes, and does not vote in the term after this one.
+    /// Witness to supervisor: it has no record of earlier votes, and does not vote in the term after `term`.
     Abstains {
-        /// The latest decided term that it knows.
+        /// The latest decided term that the witness knows.
         term: u64,
     },
-    /// To all: a term that was decided. The answer is a later one, if the receiver knows one.
+    /// To supervisors and witnesses: a decided term. A receiver that knows a later term answers with it.
     Learned(Leadership),
     /// Follower to leader: send the log from this position on.
     Follow {
-        /// Identity of its log.
+        /// Identity of the follower's log.
         log: u64,
-        /// Its size, bytes.
+        /// Size of the follower's log, bytes.
         position: u64,
-        /// The last term in it.
+        /// The last term in the follower's log; 0 without one.
         term: u64,
     },
-    /// Leader to follower: its log contradicts the leader's, and has to be begun anew.
+    /// Leader to follower: begin an empty log, because the follower's log is not the start of the leader's.
     Restart,
-    /// Follower to leader: it is about to end, and the leader has to lead alone.
+    /// Follower to leader: the follower is stopping, and the leader must lead alone.
     Leaves,
     /// Leader to follower: whole lines of the log.
     Log {
         /// The leader's term.
         term: u64,
-        /// Place of the first one in the log, bytes.
+        /// Offset of the first line in the log, bytes.
         position: u64,
         /// Whole lines of the log.
         text: Vec<u8>,
     },
-    /// Follower to leader: its log is on disk up to here.
+    /// Follower to leader: the follower's log is on disk up to `position`.
     Held {
-        /// Identity of its log.
+        /// Identity of the follower's log.
         log: u64,
-        /// Its size, bytes.
+        /// Size of the follower's log, bytes.
         position: u64,
     },
 }
 
 impl SuccessionMessage {
-    /// The message as bytes, numbers little-endian.
+    /// Encodes the message: a tag of one byte, then 64-bit little-endian numbers.
     pub fn encode(&self) -> Box<[u8]> {
         let mut out = Vec::new();
         let mut put = |tag: u8, numbers: &[u64]| {
@@ -119,7 +119,7 @@ impl SuccessionMessage {
         out.into()
     }
 
-    /// Reads a message; `None` if the bytes are none.
+    /// Decodes a message; returns `None` if the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (&tag, mut rest) = bytes.split_first()?;
         let mut next = || {

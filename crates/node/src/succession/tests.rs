@@ -40,7 +40,7 @@ fn messages_are_read_as_they_are_written() {
     assert_eq!(SuccessionMessage::decode(&[99]), None);
 }
 
-/// A witness takes part in the vote on term 1.
+/// Lets a witness vote in term 1.
 fn begin(witness: &mut Witness) {
     let (known, ballot) = (Leadership::default(), 2);
     witness.handle(&SuccessionMessage::Prepare { known, ballot });
@@ -74,12 +74,12 @@ fn a_vote_survives_its_process() {
     }
 }
 
-/// A readout lost the file with its votes after term 2 was decided with them, perhaps in the middle of the vote on term 3.
+/// A readout lost the file with its votes after they decided term 2, perhaps during the vote on term 3.
 #[test]
 fn a_witness_without_its_record_abstains_for_two_terms() {
     let mut witness = Witness::default();
     let mut ask = |message: SuccessionMessage| {
-        // The record of an abstention survives its process, too.
+        // The record of an abstention survives the process.
         let asked = witness.asked;
         witness = Witness::parse(&witness.to_text()).unwrap();
         witness.asked = asked;
@@ -93,7 +93,7 @@ fn a_witness_without_its_record_abstains_for_two_terms() {
         value: of(known.term + 1, 0, 0),
     };
     assert_eq!(ask(SuccessionMessage::Leads(of(2, 0, 0))), abstains(2));
-    // The request for promises that belongs to this one may be older than the loss.
+    // The `Prepare` of this ballot may have arrived before the loss.
     assert_eq!(ask(accept(of(2, 0, 0), 4)), abstains(2));
     assert_eq!(ask(SuccessionMessage::Learned(of(7, 0, 0))), abstains(7));
     assert_eq!(ask(prepare(of(7, 0, 0), 6)), abstains(7));
@@ -106,7 +106,7 @@ fn a_witness_without_its_record_abstains_for_two_terms() {
     assert_eq!(ask(prepare(of(9, 0, 0), 2)), Some(promise));
 }
 
-/// The first supervisor begins with an empty folder, and asks for term 1, while the other one leads in a later term.
+/// The first supervisor begins with an empty folder and proposes term 1, while the other one leads in a later term.
 #[test]
 fn a_request_for_term_1_ends_no_abstention() {
     for accepted in [None, Some(Leadership { log: 200, ..of(1, 0, 0) })] {
@@ -142,20 +142,21 @@ fn a_witness_keeps_its_promise() {
     assert!(!witness.is_abstaining());
     assert!(matches!(witness.handle(&prepare(4)), Some(SuccessionMessage::Promise { accepted: None, .. })));
     let refused = Some(SuccessionMessage::Refused { term: 1, ballot: 4 });
-    // The same ballot may be one of an earlier life of its proposer.
+    // An earlier life of the proposer may have used the same ballot.
     assert_eq!(witness.handle(&prepare(4)), refused);
     assert_eq!(witness.handle(&SuccessionMessage::Accept { known, ballot: 3, value: of(1, 1, 0) }), refused);
     let accept = SuccessionMessage::Accept { known, ballot: 4, value: of(1, 0, 0) };
     assert_eq!(witness.handle(&accept), Some(SuccessionMessage::Accepted { term: 1, ballot: 4 }));
     let promise = SuccessionMessage::Promise { term: 1, ballot: 5, accepted: Some((4, of(1, 0, 0))) };
     assert_eq!(witness.handle(&prepare(5)), Some(promise));
-    // A later term is decided elsewhere: its news replace all that.
+    // A later term was decided: it replaces the state of earlier ones.
     assert_eq!(witness.handle(&SuccessionMessage::Learned(of(1, 0, 0))), None);
     assert_eq!(witness.handle(&SuccessionMessage::Learned(of(2, 1, 0))), None);
     assert_eq!(witness.handle(&prepare(9)), Some(SuccessionMessage::Learned(of(2, 1, 0))));
 }
 
-/// Two proposers and their witnesses on a network that loses, delays and reorders. Witnesses may lose their files.
+/// Two proposers and their witnesses on a network that loses, delays and reorders messages. Witnesses may lose their
+/// files.
 struct SimulatedVote {
     random: Random,
     now: Instant,
@@ -165,9 +166,9 @@ struct SimulatedVote {
     answers: Vec<(usize, usize, SuccessionMessage)>,
     decided: BTreeMap<u64, Leadership>,
     known: [Leadership; 2],
-    /// Steps for which no message of a proposer arrives, and none reaches it.
+    /// Remaining steps for which each proposer is cut off from the network.
     isolated: [u32; 2],
-    /// Files that were lost, and witnesses of these that vote again.
+    /// Number of lost files. `returns` counts the witnesses that vote again afterwards.
     losses: u32,
     returns: u32,
 }
@@ -189,7 +190,7 @@ impl SimulatedVote {
         }
     }
 
-    /// A witness starts again without its file, on new connections. The others that vote have to be a majority.
+    /// Restarts a witness without its file, on new connections, if the other voting witnesses are a majority.
     fn lose_file(&mut self) {
         let lost = self.random.below(self.witnesses.len() as u32) as usize;
         let votes = |place: usize| place != lost && !self.witnesses[place].is_abstaining();
@@ -206,7 +207,7 @@ impl SimulatedVote {
         if value.term > self.known[me].term {
             self.known[me] = value;
             self.proposers[me].handle_decided(value);
-            // The worst moment: the proposer is cut off, and a readout loses its vote.
+            // The worst case: the proposer is cut off, and a readout loses its vote.
             if self.random.below(4) == 0 {
                 self.isolated[me] = 80;
                 self.lose_file();
@@ -219,7 +220,7 @@ impl SimulatedVote {
         for me in 0..2 {
             self.isolated[me] = self.isolated[me].saturating_sub(1);
             let known = self.known[me];
-            // Only the first supervisor asks for the first term.
+            // Only the first supervisor proposes the first term.
             if self.random.below(4) == 0 && (me == 0 || known.term > 0) {
                 self.proposers[me].propose(self.now, known, of(known.term + 1, me as u8, 0));
             }
@@ -232,7 +233,7 @@ impl SimulatedVote {
             if !self.requests.is_empty() {
                 let place = self.random.below(self.requests.len() as u32) as usize;
                 let (me, to, message) = self.requests.swap_remove(place);
-                // The state survives its process, as from a file.
+                // The witness restarts with the state from its file.
                 let asked = self.witnesses[to].asked.filter(|_| self.random.below(20) > 0);
                 self.witnesses[to] = Witness::parse(&self.witnesses[to].to_text()).unwrap();
                 self.witnesses[to].asked = asked;
@@ -259,7 +260,7 @@ impl SimulatedVote {
             }
         }
         if self.random.below(60) == 0 {
-            // A supervisor starts again, and remembers the decided terms alone.
+            // A supervisor restarts, and remembers only the decided terms.
             let me = self.random.below(2) as usize;
             self.proposers[me] = Proposer::new(me as u8, self.witnesses.len());
             self.requests.retain(|(from, ..)| *from != me);
@@ -282,7 +283,7 @@ fn a_term_is_decided_once_whatever_is_lost() {
     assert!(losses > 500 && returns > losses / 3, "{returns} of {losses} witnesses vote again");
 }
 
-/// A proposer and the witnesses that it reaches, until nothing is left to send. Returns the decided value.
+/// Exchanges messages between a proposer and the witnesses that it reaches until none is left. Returns the decided value.
 fn vote(proposer: &mut Proposer, witnesses: &mut [Witness], reached: &[usize]) -> Option<Leadership> {
     let mut decided = None;
     while let Some(message) = proposer.poll_transmit() {
@@ -303,7 +304,7 @@ fn a_lost_file_gives_no_second_leader_of_a_term() {
     let mut proposers = [Proposer::new(0, 3), Proposer::new(1, 3)];
     proposers[0].propose(now, known, first);
     assert_eq!(vote(&mut proposers[0], &mut witnesses, &[0, 1]), Some(first));
-    // One of the two that decided term 2 loses its file, and the other supervisor does not reach the second one.
+    // One of the two witnesses that decided term 2 loses its file. The other supervisor does not reach the second of them.
     witnesses[1] = Witness::default();
     proposers[1].propose(now, known, of(2, 1, 0));
     for reached in [[1, 2].as_slice(), &[1, 2], &[0, 1, 2]] {

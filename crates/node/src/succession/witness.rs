@@ -1,32 +1,33 @@
-//! A readout's vote on who leads: the acceptor of Paxos.
+//! A readout's vote on the leading supervisor: the acceptor of Paxos.
 
 use super::{Leadership, SuccessionMessage};
 
-/// The state of a witness. It has to be on disk before an answer leaves.
+/// The state of a witness. It must be on disk before an answer is sent.
 ///
-/// A witness without a record of its votes abstains, as [`succession`](crate::succession) says.
+/// A witness without a record of its votes abstains, as [`succession`](crate::succession) explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
-    /// The latest term that it knows to be decided.
+    /// The latest decided term that the witness knows.
     known: Leadership,
-    /// The first term in which it votes; `u64::MAX` until it knows one in which it cannot have voted before.
+    /// First term in which the witness votes; `u64::MAX` until it knows a term in which it cannot have voted before.
     votes_from: u64,
-    /// For the term after the known one: the newest ballot promised, and the value accepted last.
+    /// The newest promised ballot for the term after `known`.
     promised: u64,
+    /// The value accepted last for the term after `known`, with its ballot.
     accepted: Option<(u64, Leadership)>,
-    /// The known term and the ballot of the last request for a promise on the present connections. It is not on disk.
+    /// The known term and the ballot of the last `Prepare` on the present connections. This field is not on disk.
     pub(super) asked: Option<(u64, u64)>,
 }
 
 impl Default for Witness {
-    /// A witness that has no record of its votes.
+    /// Creates a witness without a record of its votes.
     fn default() -> Self {
         Self { known: Leadership::default(), votes_from: u64::MAX, promised: 0, accepted: None, asked: None }
     }
 }
 
 impl Witness {
-    /// Handles a supervisor's message. Returns the answer; the state is to be stored before it is sent.
+    /// Handles a supervisor's message and returns the answer, if any. The state must be stored before the answer is sent.
     pub fn handle(&mut self, message: &SuccessionMessage) -> Option<SuccessionMessage> {
         let known = match message {
             SuccessionMessage::Prepare { known, .. } | SuccessionMessage::Accept { known, .. } => known,
@@ -34,7 +35,7 @@ impl Witness {
             _ => return None,
         };
         if known.term > self.known.term {
-            // One that did not vote for the first term of which it hears may have voted before.
+            // A witness that did not vote for the first term that it learns may have voted in an earlier life.
             if self.known.term == 0 && self.accepted.is_none_or(|(_, value)| value != *known) {
                 self.votes_from = u64::MAX;
             }
@@ -64,7 +65,7 @@ impl Witness {
         }
     }
 
-    /// Finds a term in which an earlier life cannot have voted.
+    /// Sets the first term in which an earlier life cannot have voted, if the message proves one.
     fn find_first_vote(&mut self, message: &SuccessionMessage) {
         match *message {
             SuccessionMessage::Prepare { known, ballot } => {
@@ -73,7 +74,7 @@ impl Witness {
                     self.votes_from = 1;
                 }
             }
-            // Others have promised since this one was asked: an earlier life knew no later term than the one after `known`.
+            // A majority has promised since this witness was asked: its earlier life knew at most the term after `known`.
             SuccessionMessage::Accept { known, ballot, .. } if self.asked == Some((known.term, ballot)) => {
                 self.votes_from = self.votes_from.min(known.term + 3);
             }
@@ -81,7 +82,7 @@ impl Witness {
         }
     }
 
-    /// A connection to a supervisor has ended: its next one may be to another life of the process, which reuses ballots.
+    /// Handles the end of a connection to a supervisor. The next life of the supervisor may reuse ballots.
     pub fn handle_closed(&mut self) {
         self.asked = None;
     }
@@ -90,28 +91,28 @@ impl Witness {
         self.votes_from <= self.known.term + 1
     }
 
-    /// True if it knows a decided term, and votes in all later ones.
+    /// Returns true if the witness knows a decided term, and votes in all later ones.
     pub fn is_voter(&self) -> bool {
         self.known.term > 0 && self.votes()
     }
 
-    /// True if a term was decided, and it does not vote in the next one.
+    /// Returns true if the witness knows a decided term, and does not vote in the next one.
     pub fn is_abstaining(&self) -> bool {
         self.known.term > 0 && !self.votes()
     }
 
-    /// The newest term for which it knows or has accepted a leader, decided or not.
+    /// Returns the newest term for which the witness knows a decided leader or has accepted a value.
     pub fn newest_term(&self) -> u64 {
         self.known.term + u64::from(self.accepted.is_some())
     }
 
-    /// The state as a line of text.
+    /// Returns the state as text: a header line, and a line of numbers.
     pub fn to_text(&self) -> String {
         let (ballot, value) = self.accepted.unwrap_or_default();
         format!("# fanin witness 1\n{} {} {} {ballot} {value}\n", self.known, self.votes_from, self.promised)
     }
 
-    /// Reads the state; `None` if the text is none.
+    /// Parses the text of [`Self::to_text`]; returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let line = text.strip_prefix("# fanin witness 1\n")?.strip_suffix('\n')?;
         let words: Vec<&str> = line.split(' ').collect();
