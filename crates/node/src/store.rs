@@ -1,7 +1,7 @@
-//! The files of a data logger: whole events, in groups that are on disk before any is acknowledged.
+//! The files of a logger: events are written in groups, and acknowledged after their group is on disk.
 //!
-//! A file is called `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and loses the last part of its name
-//! then. A group is everything that came while the group before it was brought to disk (`fdatasync(2)`).
+//! A file is named `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and `PROCESS-STREAM-NUMBER.data` from then
+//! on. A group holds the events that arrived while the previous group was synchronised to disk (`fdatasync(2)`).
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -20,48 +20,48 @@ use crate::data::{Data, check, fragments};
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::wake::Wake;
 
-/// A group is not made larger than this.
+/// A group takes no further event once it has this many bytes.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
-/// Interval at which a disk that takes no writes is tried again.
+/// Interval at which an unwritable disk is tested again.
 const RETRY: Duration = Duration::from_millis(250);
-/// Bytes that have to fit before such a disk counts as usable again, if no larger event was turned away.
+/// Minimum size of the test file that must fit before an unwritable disk counts as writable again.
 const FREE_BYTES_MIN: u64 = 1 << 20;
-/// The end of the name of a file that is being written.
+/// Suffix of the name of a file that is being written.
 pub const WRITING: &str = ".writing";
 
 /// Settings of stored events.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// The folder; it is made if it is not there.
+    /// The folder of the files. It is created if it does not exist.
     pub folder: PathBuf,
-    /// The beginning of file names, such as `logger-0`.
+    /// Prefix of file names, such as `logger-0`.
     pub process: String,
-    /// Size at which a file is finished and the next one begun.
+    /// Size at which a file is finished and the next one begun, bytes.
     pub file_bytes: u64,
-    /// The number of the run, as it stands in every event.
+    /// Run number, which is written into every event.
     pub run: u32,
 }
 
-/// The result of a write.
+/// Result of writing an event, or a change of the disk's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     /// The event is on disk.
     Safe(StoreId),
-    /// The event is not on disk, and nothing of it is left.
+    /// The event could not be written. Its bytes are cut off, unless truncating the file fails as well.
     Failed(StoreId),
-    /// The disk has another state than before.
+    /// The state of the disk has changed.
     Disk(DiskState),
 }
 
-/// The state of the disk under stored events.
+/// State of the disk with the stored events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiskState {
     /// Writes of events succeed.
     #[default]
     Writable,
-    /// No space is left, or the quota of the user is used up.
+    /// No space is left, or the user's quota is exhausted (`ENOSPC`, `EDQUOT`).
     Full,
-    /// Writes fail for another reason: an error of the disk, a limit of the process such as that of open files.
+    /// Writes fail for another reason, such as an error of the disk or a limit on open files.
     Failing(OsError),
 }
 
@@ -74,7 +74,7 @@ impl DiskState {
     }
 }
 
-/// The thread that writes.
+/// Handle of the thread that writes events.
 #[derive(Debug)]
 pub struct EventStore {
     jobs: Option<Sender<WriteJob<Data>>>,
@@ -83,17 +83,17 @@ pub struct EventStore {
     file_bytes: Arc<AtomicU64>,
 }
 
-/// The runner of the task that writes.
+/// Runs the [`StoreTask`].
 #[derive(Debug)]
 enum Runner {
     Thread(JoinHandle<()>),
-    /// A simulated machine, in turns.
+    /// A simulated machine runs the task in turns.
     HostMachine(Arc<Mutex<StoreTask>>),
 }
 
 impl EventStore {
-    /// Finishes the files that an earlier life of this process left behind, and starts the thread. `wake` is called
-    /// when [`Self::poll`] has something to tell.
+    /// Finishes the files that an earlier life of this process left unfinished, and starts the thread. `wake` is called
+    /// when [`Self::poll`] has a new result.
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.
@@ -130,10 +130,10 @@ impl EventStore {
         Ok(Self { jobs: Some(jobs), done, runner: Some(runner), file_bytes })
     }
 
-    /// Gives an event to the thread.
+    /// Passes an event to the thread.
     pub fn write(&self, job: WriteJob<Data>) {
         if let Some(jobs) = &self.jobs {
-            // The thread ends only after this end of the channel has.
+            // The thread ends only after this sender is dropped.
             let _ = jobs.send(job);
         }
     }
@@ -143,14 +143,14 @@ impl EventStore {
         self.file_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// The next thing that became known.
+    /// Returns the next result; `None` if there is none.
     pub fn poll(&self) -> Option<Stored> {
         self.done.try_recv().ok()
     }
 }
 
 impl Drop for EventStore {
-    /// Waits until everything is on disk and the files are finished.
+    /// Waits until all events are written and the files are finished.
     fn drop(&mut self) {
         self.jobs = None;
         match self.runner.take() {
@@ -166,28 +166,28 @@ impl Drop for EventStore {
     }
 }
 
-/// A file that is being written: events gather in the writer's memory until their group goes to disk.
+/// A file that is being written. Events wait in the writer's memory until their group is written.
 struct Open {
     path: PathBuf,
     file: MachineFile,
     writer: AtlasWriter<Vec<u8>>,
-    /// Events and bytes that are on disk.
+    /// Numbers of events and bytes that are on disk.
     safe: (u32, u64),
     number: u32,
 }
 
-/// Writes the events that a logger hands over.
+/// Writes the events of a logger.
 pub struct StoreTask {
     machine: HostMachine,
     config: StoreConfig,
     limit: Arc<AtomicU64>,
     next_number: u32,
-    /// Open file of each stream.
+    /// Open file of each stream: physics, debug.
     files: [Option<Open>; 2],
     todo: Receiver<WriteJob<Data>>,
     done: Sender<Stored>,
     wake: Wake,
-    /// While the disk takes no writes: its state, and how much has to fit before it is usable again.
+    /// State of an unwritable disk, and the bytes that must fit before it counts as writable; `None` while writes succeed.
     unwritable: Option<(DiskState, u64)>,
 }
 
@@ -198,7 +198,7 @@ fn place(stream: EventStream) -> usize {
     }
 }
 
-/// The name of a stream, as it stands in files and their names.
+/// Returns the name of a stream in files and their names.
 pub const fn stream_name(stream: EventStream) -> &'static str {
     match stream {
         EventStream::Physics => "physics",
@@ -213,13 +213,13 @@ impl std::fmt::Debug for StoreTask {
 }
 
 impl StoreTask {
-    /// The longest wait for the first job of a turn.
+    /// Returns the maximum wait for the first event of a turn.
     fn pause(&self) -> Duration {
         if self.unwritable.is_some() { RETRY } else { Duration::MAX / 4 }
     }
 
-    /// Writes the jobs that are there, after waiting at most `pause` for the first. Returns false when its logger has ended;
-    /// the files are finished then.
+    /// Waits at most `pause` for the first event, and writes the waiting events as a group. Returns false when the
+    /// [`EventStore`] was dropped; the files are finished then.
     pub fn turn(&mut self, pause: Duration) -> bool {
         let first = match self.todo.recv_timeout(pause) {
             Ok(job) => Some(job),
@@ -257,7 +257,7 @@ impl StoreTask {
     }
 
     fn tell(&self, stored: Stored) {
-        // While the logger ends, the channel has no receiver.
+        // While the logger ends, the channel may have no receiver.
         let _ = self.done.send(stored);
     }
 
@@ -298,11 +298,11 @@ impl StoreTask {
         }
     }
 
-    /// Adds an event to the group of its file; begins the file if needed.
+    /// Checks an event and adds it to the group of its file. Begins the file if needed.
     fn add(&mut self, job: &WriteJob<Data>) -> io::Result<()> {
         let stream = place(job.stream);
         for part in job.payload.parts() {
-            // Checked against what the readouts made of it, one last time.
+            // The checksums of the readouts are checked a last time.
             check(part).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
         if self.files[stream].is_none() {
@@ -319,7 +319,7 @@ impl StoreTask {
             time_seconds: now.as_secs() as u32,
             time_nanoseconds: now.subsec_nanos(),
             status: if job.missing > 0 { fanin_events::atlas::status::MISSING } else { 0 },
-            // Where 32 bits are not enough for the L1 ID, all of it stands with the trigger's words.
+            // An L1 ID above 32 bits is stored whole in the words of the trigger.
             l1_info: if high > 0 { &long } else { &[] },
             stream_tag: stream_name(job.stream),
             ..EventHeader::default()
@@ -333,12 +333,12 @@ impl StoreTask {
         let number = self.next_number;
         let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
         let path = self.config.folder.join(format!("{base}{WRITING}"));
-        // Taken even if this fails: a file that was made halfway keeps its name from the next attempt.
+        // The number is used up even if the file cannot be begun: a leftover file must not block the next attempt.
         self.next_number += 1;
         let file = self.machine.open(&path, OpenMode::CreateNew)?;
-        // The name has to be on disk as well as the content.
+        // The name of the file must be on disk as well as its content.
         if let Err(error) = self.machine.sync_folder(&self.config.folder) {
-            // Where it stays, it is empty, and the next start removes it.
+            // If the file cannot be removed, the next start removes it, because it is empty.
             let _ = self.machine.remove(&path);
             return Err(error);
         }
@@ -353,7 +353,7 @@ impl StoreTask {
         Ok(Open { path, file, writer, safe: (0, 0), number })
     }
 
-    /// Brings the group of a file to disk.
+    /// Writes the group of a file to disk. On an error, cuts the group off.
     fn flush(&mut self, stream: usize) -> io::Result<()> {
         let Some(open) = &mut self.files[stream] else { return Ok(()) };
         if open.writer.output().is_empty() {
@@ -369,11 +369,11 @@ impl StoreTask {
                 Ok(())
             }
             Err(error) => {
-                // Nothing of the group may be left: its events are stored elsewhere.
+                // No event of the group may stay in the file, because its collector ships it to another logger.
                 let (events, bytes) = open.safe;
                 let cut = open.file.set_len(bytes).and_then(|()| open.file.seek(SeekFrom::Start(bytes)));
                 if bytes == 0 || cut.is_err() {
-                    // Not even the file's beginning is there.
+                    // The file has no safe content, or cannot be truncated: give it up.
                     let open = self.files[stream].take();
                     if bytes == 0 {
                         open.map(|open| self.machine.remove(&open.path)).transpose()?;
@@ -386,7 +386,7 @@ impl StoreTask {
         }
     }
 
-    /// Finishes a file: its last record, and its own name.
+    /// Finishes a file: writes its last record, and renames it.
     fn finish(&mut self, stream: usize, last_of_run: bool) -> io::Result<()> {
         self.flush(stream)?;
         let Some(open) = self.files[stream].take() else { return Ok(()) };
@@ -410,7 +410,7 @@ impl StoreTask {
         finished
     }
 
-    /// Notes that the disk takes no writes, and why.
+    /// Notes that the disk is unwritable. Ignores invalid events, which are no error of the disk.
     fn note_unwritable(&mut self, error: &io::Error, job: &WriteJob<Data>) {
         if error.kind() == io::ErrorKind::InvalidData {
             return;
@@ -426,7 +426,7 @@ impl StoreTask {
         self.unwritable = Some((state, needed));
     }
 
-    /// Tries whether the disk takes writes again.
+    /// Tests if an unwritable disk is writable again, and reports a change of its state.
     fn try_again(&mut self) {
         let Some((before, needed)) = self.unwritable else { return };
         match write_test(&self.machine, &room_file(&self.config), needed) {
@@ -453,12 +453,12 @@ fn into_io(error: WriteError) -> io::Error {
     }
 }
 
-/// The file by which a logger tests for free space.
+/// Returns the path of the test file by which a logger tests for free space.
 fn room_file(config: &StoreConfig) -> PathBuf {
     config.folder.join(format!(".room-{}", config.process))
 }
 
-/// Writes a file of `bytes` bytes and removes it: quotas and limits count as well as free space.
+/// Writes a file of `bytes` bytes and removes it. Unlike a query of free space, this also tests quotas and limits.
 fn write_test(machine: &HostMachine, path: &Path, bytes: u64) -> io::Result<()> {
     let tried = machine.open(path, OpenMode::Create).and_then(|mut file| {
         let block = vec![0; 1 << 16];
@@ -486,20 +486,20 @@ fn finish(
     file.sync_all()?;
     let name = path.to_string_lossy();
     machine.rename(path, Path::new(name.strip_suffix(WRITING).unwrap_or(&name)))?;
-    // The file is finished under either name: after a loss of power the next start finishes it again.
+    // The file is complete under either name: after a loss of power, the next start renames it again.
     if let Err(error) = path.parent().map_or(Ok(()), |folder| machine.sync_folder(folder)) {
         tracing::warn!(%error, file = %path.display(), "a finished file may have its former name after a loss of power");
     }
     Ok(())
 }
 
-/// Finishes files that were left behind; a torn last event is cut off. Gives the number of the next file.
+/// Finishes the files of an earlier life, cutting off an incomplete last event. Returns the number of the next file.
 fn recover(machine: &HostMachine, config: &StoreConfig) -> io::Result<u32> {
     let mut next = 0;
     let prefix = format!("{}-", config.process);
     for path in machine.list(&config.folder)? {
         if path == room_file(config) {
-            // An earlier life could not remove it.
+            // An earlier life left the test file.
             machine.remove(&path)?;
             continue;
         }
@@ -522,7 +522,7 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
     if let Ok(found) = Events::open(&bytes) {
         for event in found.map_while(Result::ok) {
             let next = event.offset + event.size;
-            // A sector that was lost may be in the middle of an event.
+            // A lost sector may be in the middle of an event.
             if sound(&bytes[event.offset as usize..next as usize]).is_err() {
                 break;
             }
@@ -530,20 +530,24 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
         }
     }
     if events == 0 {
-        // Not one event was safe in it.
+        // The file holds no whole event.
         machine.remove(path)?;
         return Ok((0, 0));
     }
     let mut file = machine.open(path, OpenMode::Write)?;
-    // Once more, since what was read may be in the page cache alone (`lines::write_again`). The end of the file is synchronised with it.
+    // The events are written again, since they may be in the page cache only (`lines::write_again`). `finish`
+    // synchronises them with the end of the file.
     file.write_all(&bytes[..end as usize])?;
     file.set_len(end)?;
     finish(machine, path, &mut file, AtlasWriter::resume(Vec::new(), events, end), false)?;
     Ok((events, end))
 }
 
-/// Checks a file, and counts its checksums. Ignores the L1 IDs in detectors' fragments, since a replay gives the same
-/// fragments to other events. The journals say whether a duplicate has a reason.
+/// Checks a file, and returns the number of its checksums. Ignores L1 IDs in fragments, since a replay gives the same
+/// fragments to several events, and duplicate events, which the audit checks by the journals.
+///
+/// # Errors
+/// The number of faults, and a description of the first one.
 pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
     let checked = |bytes: &[u8]| -> Result<(u64, bool), (u64, String)> {
         let report = verify(bytes).map_err(|error| (1, error.to_string()))?;
@@ -556,7 +560,7 @@ pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
     };
     let (checksums, all_seen) = checked(bytes)?;
     if !all_seen {
-        // Too many to be kept: event by event, none is hidden behind them.
+        // The report may lack faults beyond its limit. Checking each event on its own reports all of them.
         for event in Events::open(bytes).map_err(|error| (1, error.to_string()))?.flatten() {
             checked(&bytes[event.offset as usize..(event.offset + event.size) as usize])?;
         }

@@ -1,9 +1,9 @@
-//! Windows of connections over time, for `record.windows`: a file that grows by a line whenever they have changed.
+//! Records windows of connections over time, for `record.windows`: each change of a sample adds a line to a file.
 //!
 //! `PROCESS.windows` has lines `FLOW TIME CWND RWND IN_FLIGHT`: the connection's number, a time and three numbers of bytes.
-//! Times are picoseconds since the epoch in the line `# fanin windows 1 PROCESS epoch-us MICROSECONDS` above. A window of the
-//! peer's that the kernel does not report is `-`. A process that is started again writes another such line; the last line may
-//! be torn.
+//! Times are picoseconds since the epoch of the header line `# fanin windows 1 PROCESS epoch-us MICROSECONDS` before them.
+//! `RWND` is `-` if the kernel does not report the peer's window. Each start of the process writes a header. The last line
+//! may be incomplete.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -20,15 +20,15 @@ use crate::lines;
 
 const HEADER: &str = "# fanin windows 1";
 const EXTENSION: &str = "windows";
-/// The kernel is asked no more often than this.
+/// Minimum interval between samples.
 const EVERY_MIN: Duration = Duration::from_micros(100);
 
-/// Interval at which windows are sampled.
+/// Returns the interval at which windows are sampled: `record.queue_interval`, at least 100 µs.
 pub fn interval(record: &Record) -> Duration {
     std_duration(record.queue_interval).max(EVERY_MIN)
 }
 
-/// The windows of some connections of a process.
+/// Records the windows of connections of a process.
 #[derive(Debug)]
 pub struct Trace {
     out: BufWriter<File>,
@@ -39,10 +39,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Appends to the file of `process` in `folder`, or makes it.
+    /// Opens or creates the file of `process` in `folder`, cuts off an incomplete last line, and writes a header.
     ///
     /// # Errors
-    /// If it cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn open(folder: &Path, process: &str) -> io::Result<Self> {
         let path = folder.join(format!("{process}.{EXTENSION}"));
         let mut file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
@@ -56,7 +56,7 @@ impl Trace {
         Ok(Self { out, clock, last: BTreeMap::new(), fails: false })
     }
 
-    /// A connection as it is now.
+    /// Records a sample of connection `flow`, if it differs from the last one. A failed write is logged once.
     pub fn handle_sample(&mut self, flow: u64, info: &TcpInfo) {
         let cwnd = u64::from(info.cwnd) * u64::from(info.mss);
         let peer = info.peer_window_bytes.map_or(u64::MAX, u64::from);
@@ -72,7 +72,7 @@ impl Trace {
         self.note(written);
     }
 
-    /// Writes the samples to the file.
+    /// Writes buffered samples to the file.
     pub fn flush(&mut self) {
         let flushed = self.out.flush();
         self.note(flushed);
@@ -90,7 +90,7 @@ impl Trace {
 /// Errors of reading a run's windows.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The system does not give a file.
+    /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Io {
         /// Path of the file.
@@ -98,19 +98,19 @@ pub enum TraceError {
         /// The system's error.
         error: io::Error,
     },
-    /// A line is none.
+    /// A line is invalid.
     #[error("{}, line {line}: not a line of windows: {text:?}", path.display())]
     Line {
         /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The text of the line.
+        /// The first 200 characters of the line.
         text: String,
     },
 }
 
-/// Reads the traced windows of a run, by connection and time. Times count from `start_unix_us` (microseconds since
+/// Reads the traced windows of a run, sorted by connection and time. Times count from `start_unix_us` (microseconds since
 /// 1970); earlier samples are left out.
 ///
 /// # Errors
@@ -156,7 +156,7 @@ fn read(path: &Path, start_unix_us: u64, rows: &mut Vec<WindowRow>) -> Result<()
     }
 }
 
-/// A line's row, and its time in picoseconds since 1970 began.
+/// Parses a line; returns its time in picoseconds since 1970, and its row without the time.
 fn parse(line: &str, epoch_us: u64) -> Option<(u128, WindowRow)> {
     let mut words = line.split(' ');
     let mut next = || words.next();
@@ -207,12 +207,12 @@ mod tests {
             [(1, 2000, None, 0), (4, 10_000, peer, 0), (4, 10_000, peer, 3000), (4, 11_000, peer, 3000)]
         );
         assert!(read.iter().all(|row| row.time_ps < 60_000_000_000_000), "{read:?}");
-        // Another life: what was torn is gone, and the rest is there.
+        // Another life cuts off the incomplete line, and keeps the rest.
         let mut second = Trace::open(&folder, "readout-1").unwrap();
         second.handle_sample(4, &info(1, 0));
         second.flush();
         assert_eq!(windows(&folder, start).unwrap().len(), 5);
-        // Samples before the first event are no part of the run.
+        // Samples before the start are left out.
         assert_eq!(windows(&folder, start + 3_600_000_000).unwrap(), []);
         std::fs::write(&path, text.replace(" 11000 ", " eleven ")).unwrap();
         let error = windows(&folder, start).unwrap_err();

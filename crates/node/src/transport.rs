@@ -1,4 +1,4 @@
-//! Socket options from the scenario's `transport`, and the settings that this kernel does not support.
+//! Derives socket options from the scenario's `transport`, and lists the settings that this kernel does not support.
 
 use std::fs;
 use std::time::Duration as StdDuration;
@@ -10,37 +10,37 @@ use fanin_units::{Duration, Packets, Ratio, wire};
 
 use crate::clock::std_duration;
 
-/// The longest minimum RTO that a socket takes; routes and namespaces take more.
+/// Largest minimum RTO that a socket option accepts; routes and namespaces accept larger ones.
 const SOCKET_RTO_MIN_MAX: Duration = RTO_MIN_LINUX;
 /// The kernel's initial window (`TCP_INIT_CWND`), segments.
 const INITIAL_WINDOW_USUAL: u64 = 10;
-/// The least window that has a scale, bytes (RFC 7323 §2.2).
+/// Smallest window with a scale factor, bytes (RFC 7323 §2.2).
 const SCALED_WINDOW_MIN: u64 = 1 << 16;
-/// The substitute for a congestion control that this kernel does not have.
+/// Substitute for a congestion control that this kernel lacks.
 const SUBSTITUTE: &str = "cubic";
 
-/// Places of a system's processes.
+/// Environment of a system's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// One loopback, without links or switches.
+    /// One loopback interface, without links or switches.
     Loopback,
-    /// Hosts or namespaces; their switches and kernel settings are set up elsewhere.
+    /// Hosts or namespaces, whose switches and kernel settings are configured elsewhere.
     Hosts,
 }
 
-/// The socket options in force, and the settings of the scenario that are not.
+/// The socket options in force, and the settings of the scenario that are not in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitted {
     /// Options that this kernel accepts.
     pub socket: SocketOptions,
-    /// One reason for each key that is not, or not wholly, in force; each reads behind "not in force: ".
+    /// One description for each setting that is not fully in force. Its text completes "not in force: ".
     pub unmet: Vec<String>,
 }
 
-/// The kernel's name of a congestion control; `None` where it has none.
+/// Returns the kernel's name of a congestion control; `None` if no kernel has it.
 ///
-/// `fanin_static` and `fanin_dctcp` are there while the BPF programs of `fanin-testbed` are loaded. M21TCP and DIATCP bound the
-/// window of CUBIC, the former by the switches' option, the latter by the receiver's window.
+/// `fanin_static` and `fanin_dctcp` exist while the BPF programs of `fanin-testbed` are loaded. M21TCP and DIATCP limit
+/// the window of CUBIC: M21TCP by the switches' TCP option, DIATCP by the receiver's window.
 pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
     match control {
         CongestionControl::NewReno => Some("reno"),
@@ -52,14 +52,14 @@ pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
     }
 }
 
-/// Returns the options of a scenario, even those that this kernel lacks. `offered_max` is the kernel's largest window
-/// by default, in bytes.
+/// Returns the options of a scenario, including those that this kernel lacks. `offered_max` is the largest receive window
+/// that the kernel offers by default, in bytes.
 pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
     let transport = &scenario.transport;
     let whole = transport.mss.get() + u64::from(wire::IP_TCP_HEADERS) >= transport.mtu.get();
     let clamp = match transport.congestion_control {
-        // Before a connection is made, this also chooses its window scale: the smaller, the more exact are shares. With
-        // none at all the kernel takes no window back (`__tcp_select_window`).
+        // A clamp before the connection is made also sets the window scale: a smaller scale makes shares more exact.
+        // Without a scale, the kernel never reduces an offered window (`__tcp_select_window`).
         CongestionControl::Diatcp => {
             let most = transport.diatcp.global_window.get().saturating_mul(transport.segment_payload().get());
             Some(most.max(SCALED_WINDOW_MIN))
@@ -71,7 +71,7 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
         nodelay: Some(transport.nodelay),
         congestion_control: Some(kernel_name(transport.congestion_control).unwrap_or(SUBSTITUTE).to_owned()),
         window_clamp: clamp.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX >> 1)),
-        // A buffer of a chosen size keeps the kernel from raising the window while it is read from (`tcp_rcv_space_adjust`).
+        // A buffer of fixed size keeps the kernel from raising the window while data are read (`tcp_rcv_space_adjust`).
         receive_buffer: clamp
             .filter(|_| transport.congestion_control == CongestionControl::Diatcp)
             .map(|bytes| u32::try_from(2 * bytes).unwrap_or(u32::MAX >> 1)),
@@ -90,7 +90,7 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
 /// Returns the options of a scenario that the kernel accepts in the calling thread's network namespace.
 ///
 /// # Errors
-/// If no socket can be made.
+/// If no socket can be created.
 pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsError> {
     let transport = &scenario.transport;
     let mut socket = wanted(scenario, offered_max());
@@ -107,7 +107,7 @@ pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsEr
             socket.congestion_control = Some(SUBSTITUTE.to_owned());
         }
     }
-    // A kernel without the substitute keeps what it has.
+    // A kernel without the substitute keeps its default.
     for misfit in socket.fit()? {
         unmet.push(reason(transport, &misfit));
     }
@@ -118,7 +118,8 @@ pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsEr
     Ok(Fitted { socket, unmet })
 }
 
-/// The kernel's largest window by default: half of its largest receive buffer.
+/// Returns the largest receive window that the kernel offers by default, in bytes: half of its largest receive buffer
+/// (`net.ipv4.tcp_rmem`).
 fn offered_max() -> u64 {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap_or_default();
     text.split_whitespace().nth(2).and_then(|most| most.parse().ok()).unwrap_or(6 << 20) / 2
@@ -174,14 +175,14 @@ fn ms(time: StdDuration) -> String {
     format!("{} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Keys of a namespace's settings, with their files below `/proc/sys/net/ipv4`.
+/// Returns descriptions of settings that differ from the network namespace's sysctls (`net.ipv4`).
 fn settings(transport: &Transport) -> Vec<String> {
     let dctcp = transport.congestion_control == CongestionControl::Dctcp;
     let rows = [
         ("timestamps", "tcp_timestamps", transport.timestamps, &["0"][..]),
         ("sack", "tcp_sack", transport.sack, &["0"]),
         ("slow_start_after_idle", "tcp_slow_start_after_idle", transport.slow_start_after_idle, &["0"]),
-        // 0 and 2 never ask for it; DCTCP asks by itself.
+        // With 0 and 2, the kernel never requests ECN; DCTCP requests it by itself.
         ("ecn", "tcp_ecn", transport.ecn || dctcp, &["0", "2"]),
     ];
     let mut unmet = Vec::new();
@@ -203,7 +204,7 @@ fn settings(transport: &Transport) -> Vec<String> {
     unmet
 }
 
-/// Settings that need a route, a switch or another kernel.
+/// Returns descriptions of settings that need a route, a switch or another kernel.
 fn beyond_loopback(transport: &Transport) -> Vec<String> {
     let mut unmet = Vec::new();
     if transport.congestion_control == CongestionControl::M21tcp {
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!((options.rto_min, options.quickack), (Some(StdDuration::from_millis(20)), Some(true)));
         assert_eq!((options.segment_bytes_max, options.window_clamp), (Some(536), Some(64_000)));
         assert_eq!(options.user_timeout, Some(StdDuration::from_secs(3)));
-        // The profile's defaults are the kernel's own.
+        // The scenario's defaults equal the kernel's.
         let options = wanted(&scenario(""), 3 << 20);
         assert_eq!((options.quickack, options.delayed_ack_max, options.window_clamp), (None, None, None));
         assert_eq!((options.segment_bytes_max, options.user_timeout), (None, None));
@@ -272,7 +273,7 @@ mod tests {
         let fitted = fit(&scenario("[transport]\nrto_min = '1 us'"), Environment::Hosts).unwrap();
         assert!(said(&fitted, "transport.rto_min = 1 us ("), "{fitted:?}");
         assert!(fitted.socket.rto_min != Some(StdDuration::from_micros(1)));
-        // Whatever is left is accepted.
+        // The kernel accepts the remaining options.
         assert_eq!(fitted.socket.clone().fit().unwrap(), []);
     }
 }

@@ -1,4 +1,4 @@
-//! The counts of the process that runs, written to its file once a second.
+//! TCP's counters of a running process, written to its file once a second.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +14,12 @@ use crate::machine::HostMachine;
 use super::format::{END, EXTENSION, HEADER, SHARED};
 use super::sums::Sums;
 
-/// Interval at which the kernel is asked.
+/// Interval at which the kernel is polled.
 const EVERY: Duration = Duration::from_secs(1);
-/// Bytes of earlier lives that a file keeps: the oldest lives are dropped beyond this.
+/// Maximum number of bytes of earlier lives that a file keeps. The oldest lives are dropped.
 const LIVES_BYTES_MAX: usize = 1 << 20;
 
-/// One peer: connections that have ended, and the current one.
+/// Counters of one peer: the sums over ended connections, and the current connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct PeerAccount {
     ended: Sums,
@@ -35,7 +35,7 @@ impl PeerAccount {
     }
 }
 
-/// The counters of a process' connections, written to its file.
+/// Counters of a process's connections, written to its file.
 #[derive(Debug)]
 pub struct Accounts {
     machine: HostMachine,
@@ -49,10 +49,10 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Takes up the file of `process` in `folder`, which earlier lives may have left.
+    /// Opens or creates the file of `process` in `folder`, and keeps the parts of earlier lives.
     ///
     /// # Errors
-    /// If it is there and cannot be read, or cannot be written.
+    /// If the file exists and cannot be read, or if it cannot be written.
     pub fn open(machine: &HostMachine, folder: &Path, process: &str) -> io::Result<Self> {
         let path = folder.join(format!("{process}.{EXTENSION}"));
         let mut earlier = match machine.read(&path) {
@@ -81,24 +81,24 @@ impl Accounts {
         Ok(accounts)
     }
 
-    /// Sets the counters of a shared receiver window, as they are now.
+    /// Sets the present counters of a shared receiver window; `None` without one.
     pub fn set_shared(&mut self, shared: Option<ShareCounters>) {
         self.shared = shared;
     }
 
-    /// True if it is time to ask the kernel again.
+    /// Returns true if a second has passed since the last [`Self::commit`].
     pub fn is_due(&self, now: Instant) -> bool {
         self.asked.is_none_or(|at| now.saturating_duration_since(at) >= EVERY)
     }
 
-    /// A connection as it is now.
+    /// Sets the present counters of the connection to a peer.
     pub fn handle_sample(&mut self, peer: &str, info: TcpInfo) {
         let account = self.account(peer);
         account.cwnd_max = account.cwnd_max.max(info.cwnd.into());
         account.now = Some(info);
     }
 
-    /// A connection has ended, with its last counters; `None`: as they were at the last sample.
+    /// Adds the last counters of a connection that has ended. `None` takes those of the last sample.
     pub fn handle_end(&mut self, peer: &str, info: Option<&TcpInfo>) {
         let account = self.account(peer);
         let now = account.now.take();
@@ -114,7 +114,7 @@ impl Accounts {
         self.peers.get_mut(peer).expect("it was just made")
     }
 
-    /// Everything was asked; brings it to file.
+    /// Writes the counters to the file, after all connections were sampled. `is_end` marks an orderly end of the process.
     pub fn commit(&mut self, now: Instant, is_end: bool) {
         self.asked = Some(now);
         match self.write(is_end) {
@@ -127,7 +127,7 @@ impl Accounts {
         }
     }
 
-    /// All connections of this life together.
+    /// Returns the sums over all connections of this life. Windows and round-trip times are the largest ones.
     pub fn totals(&self) -> Sums {
         let mut total = Sums { timeouts: Some(0), ..Sums::default() };
         for sums in self.peers.values().map(PeerAccount::sums) {

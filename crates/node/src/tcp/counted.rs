@@ -1,4 +1,4 @@
-//! The counts of all processes of a run, read back from their files.
+//! Reads TCP's counters of all processes of a run from their files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,21 +19,21 @@ use crate::transport::Fitted;
 /// TCP's counters of all processes of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// A row for each direction of each connection that carried data; several connections between the same two processes
-    /// are one row.
+    /// One row for each direction between two processes that carried data, over all their connections.
     pub rows: Vec<FlowRow>,
-    /// Segments that arrived with congestion experienced.
+    /// Segments that arrived marked with congestion experienced (CE).
     pub delivered_ce: u64,
-    /// Processes that ended abruptly: the rows lack the counts of their last second.
+    /// Number of processes' lives that ended abruptly. The rows lack the counts of their last second.
     pub cut: u64,
-    /// Counters of shared receiver windows: the most of any, and all late answers; `None` where none did.
+    /// Counters of shared receiver windows: the maxima over all receivers, and the sum of late answers. `None` if no window
+    /// was shared.
     pub shared: Option<ShareCounters>,
 }
 
-/// Errors of reading a run's counts.
+/// Errors of reading a run's counters.
 #[derive(Debug, thiserror::Error)]
 pub enum CountedError {
-    /// The system does not give a file.
+    /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Io {
         /// Path of the file.
@@ -41,19 +41,19 @@ pub enum CountedError {
         /// The system's error.
         error: io::Error,
     },
-    /// A line is none.
+    /// A line is invalid.
     #[error("{}, line {line}: not a line of TCP's counts: {text:?}", path.display())]
     Line {
         /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The text of the line.
+        /// The first 200 characters of the line.
         text: String,
     },
 }
 
-/// Reads the files that the processes of a run left in its folder; `numbers` has those of its connections.
+/// Reads the counters that the processes of a run left in its folder. `numbers` numbers the connections.
 ///
 /// # Errors
 /// [`CountedError`].
@@ -102,7 +102,7 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
         }
         counted.cut += lives - ends.min(lives);
     }
-    // Only another system's files have connections without a number.
+    // Connections without a number, such as those to a standby, get numbers after all others.
     let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
     for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
         let known = peer(&source).zip(peer(&destination));
@@ -123,7 +123,7 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
             segments: sums.segments,
             retransmits: sums.retransmits,
             timeouts: sums.timeouts,
-            // The kernel does not count it by connection.
+            // The kernel does not count fast retransmissions by connection.
             fast_retransmits: None,
             spurious_retransmits: Some(sums.duplicates),
             cwnd_packets_max: Some(sums.cwnd_max),
@@ -136,12 +136,13 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
 }
 
 impl Counted {
-    /// The sums for a summary; `None` where nothing was counted.
+    /// Returns the sums for a summary; `None` without rows.
     pub fn summary(&self) -> Option<Tcp> {
         (!self.rows.is_empty()).then(|| fanin_report::tcp(&self.rows))
     }
 
-    /// Puts the counters and the socket options into a summary: `tcp`, `transport` and the technique's own key.
+    /// Adds the counters and the socket options to a summary: `tcp`, `techniques.transport`, and `techniques.diatcp` if a
+    /// window was shared.
     pub fn fill(&self, summary: &mut Summary, fitted: &Fitted) {
         summary.tcp = self.summary();
         let socket = &fitted.socket;
@@ -169,7 +170,7 @@ impl Counted {
         }
     }
 
-    /// Lines for a terminal: the settings that are not in force, and the unknown figures.
+    /// Returns lines for a terminal: the settings that are not in force, and the number of processes that were cut short.
     pub fn notes(&self, fitted: &Fitted) -> String {
         let mut text = String::new();
         if !fitted.unmet.is_empty() {

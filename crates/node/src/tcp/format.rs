@@ -1,4 +1,4 @@
-//! Words in the files of TCP counters.
+//! Keywords in the files of TCP's counters.
 
 pub(super) const HEADER: &str = "# fanin tcp 1";
 pub(super) const END: &str = "# end";

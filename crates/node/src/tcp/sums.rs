@@ -1,10 +1,10 @@
-//! The counts of one or several connections to the same peer, and their line in a file.
+//! TCP's counters over one or several connections to the same peer, and their line in a file.
 
 use std::time::Duration;
 
 use fanin_message::TcpInfo;
 
-/// The connections to one peer, one after the other.
+/// Counters over successive connections to one peer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Number of connections.
@@ -13,28 +13,28 @@ pub struct Sums {
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts; `None` where this kernel does not count them.
+    /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7).
     pub timeouts: Option<u64>,
-    /// Segments that the peer had already.
+    /// Retransmitted segments that the peer had already received.
     pub duplicates: u64,
     /// Payload bytes acknowledged.
     pub acked_bytes: u64,
-    /// Segments that arrived.
+    /// Segments that arrived at the peer.
     pub delivered: u64,
-    /// Segments among these with congestion experienced.
+    /// Segments among `delivered` that were marked with congestion experienced (CE).
     pub delivered_ce: u64,
-    /// Congestion window as last seen, segments.
+    /// Last sampled congestion window, segments.
     pub cwnd: u64,
-    /// The largest congestion window that was seen.
+    /// Largest sampled congestion window, segments.
     pub cwnd_max: u64,
-    /// Smoothed round-trip time as last seen, ns.
+    /// Last sampled smoothed round-trip time, ns.
     pub rtt_ns: u64,
-    /// Smallest round-trip time, ns; zero: none was measured.
+    /// Minimum round-trip time, ns; zero if none was measured.
     pub rtt_min_ns: u64,
 }
 
 impl Sums {
-    /// With a connection as it is now.
+    /// Returns the sums with the counters of one more connection.
     pub(super) fn with(mut self, info: &TcpInfo) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.connections += 1;
@@ -98,7 +98,7 @@ impl Sums {
     }
 }
 
-/// The sums of two lives of a process, the older one first.
+/// Adds the sums of two lives of a process, the older one first.
 pub(super) fn add(one: Sums, other: Sums) -> Sums {
     Sums {
         connections: one.connections + other.connections,
