@@ -1,4 +1,4 @@
-//! The call that wakes the main loop of a process from another thread.
+//! A function that wakes the main loop of a process from another thread.
 
 use std::sync::Arc;
 

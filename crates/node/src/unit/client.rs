@@ -1,4 +1,4 @@
-//! The processor's side: waits for events, shows them to a function, and sends its decisions.
+//! The processor's side: waits for events, calls a function for each, and sends its decisions.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -10,15 +10,15 @@ use super::protocol::{self, ANY_UNIT, ENTRY_BYTES, EVENT, HELLO, MEMORY, UnitFra
 use crate::data::LiveFragment;
 use crate::shared::{View, ViewError};
 
-/// Reasons why a processor ends before its collector does.
+/// Errors that end a processor.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessorError {
     /// No collector listens.
     #[error("no collector listens at {}: {error}", path.display())]
     Connect {
-        /// Path at which it should listen.
+        /// Path of the collector's socket.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         error: io::Error,
     },
     /// The connection failed.
@@ -32,29 +32,29 @@ pub enum ProcessorError {
     Protocol(&'static str),
 }
 
-/// An event as a processor sees it.
+/// An event for a processor, in shared memory.
 #[derive(Debug)]
 pub struct ProcessorEvent<'a> {
-    /// Its L1 ID.
+    /// L1 ID of the event.
     pub l1_id: L1Id,
-    /// Number of earlier attempts at this event.
+    /// Number of the collection step, from 0.
     pub step: u16,
     memory: &'a [u8],
     count: usize,
 }
 
 impl<'a> ProcessorEvent<'a> {
-    /// Number of fragments collected so far.
+    /// Returns the number of fragments in the event's table, those marked missing included.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// True if none was.
+    /// Returns true if the event has no fragments.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// A fragment by its place.
+    /// Returns a fragment by its index; `None` if the index is too large or the fragment lies outside the memory.
     pub fn fragment(&self, place: usize) -> Option<LiveFragment<'a>> {
         let entry = self.memory.get(place * ENTRY_BYTES..(place + 1) * ENTRY_BYTES);
         let entry = entry.filter(|_| place < self.count)?;
@@ -66,16 +66,17 @@ impl<'a> ProcessorEvent<'a> {
         Some(LiveFragment { source: word(0), status: word(4), checksum: word(8), bytes })
     }
 
-    /// All fragments in their order of arrival.
+    /// Returns all fragments in the order of the table; skips fragments outside the memory.
     pub fn fragments(&self) -> impl Iterator<Item = LiveFragment<'a>> {
         (0..self.count).filter_map(|place| self.fragment(place))
     }
 }
 
-/// Serves the collector at `path` as its `unit`, or as any, until it closes the connection.
+/// Serves the collector with the socket `path` until it closes the connection. `unit` is the processor's unit; `None`
+/// lets the collector choose a free one. `decide` returns the decision on an event.
 ///
 /// # Errors
-/// If the connection fails or the collector violates the protocol.
+/// If no collector listens, the connection fails or the collector violates the protocol.
 pub fn serve(
     path: &Path,
     unit: Option<u16>,

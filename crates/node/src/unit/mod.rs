@@ -1,7 +1,7 @@
-//! A collector and its processing units: a Unix socket each, and shared memory that a unit can only read.
+//! A collector and its processing units: a Unix connection for each unit, and shared memory that a unit can only read.
 //!
 //! Every message is 32 bytes, little-endian: kind (32 bits), a small number (32 bits), an L1 ID, and two numbers
-//! (64 bits each). `python/fanin/processor.py` speaks the same.
+//! (64 bits each). `python/fanin/processor.py` implements the same protocol.
 //!
 //! | kind | from | small number | L1 ID | first number | second number |
 //! |---|---|---|---|---|---|

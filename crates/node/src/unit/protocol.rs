@@ -1,4 +1,4 @@
-//! The messages between a collector and a unit, and the memory that an event is laid out in.
+//! Messages between a collector and a unit, and the layout of an event in shared memory.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -14,9 +14,9 @@ use rustix::net::{
 
 use crate::data::{Data, FragmentError};
 
-/// The version in a unit's hello.
+/// Version of the protocol, in a unit's hello.
 pub const VERSION: u32 = 1;
-/// In a unit's hello: any unit will do.
+/// Unit number in a hello that lets the collector choose a free unit.
 pub const ANY_UNIT: u64 = 65_535;
 
 const MESSAGE_BYTES: usize = 32;
@@ -78,7 +78,7 @@ pub(crate) fn send(stream: &UnixStream, frame: UnitFrame, fd: Option<BorrowedFd<
     Ok(())
 }
 
-/// Waits for a message, and for the descriptor that may come with it. `None` is the orderly end of the connection.
+/// Waits for a message, with the file descriptor that may accompany it. Returns `None` at the end of the connection.
 pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<(UnitFrame, Option<OwnedFd>)>> {
     let mut bytes = [0; MESSAGE_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -103,7 +103,7 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<(UnitFrame, 
     Ok(Some((UnitFrame::from_bytes(&bytes), fd)))
 }
 
-/// A decision as it stands in a message.
+/// Encodes a decision as a message.
 pub(crate) fn encode_decision(event: L1Id, decision: &Decision) -> UnitFrame {
     let (small, first) = match decision {
         Decision::Reject => (0, 0),
@@ -115,7 +115,7 @@ pub(crate) fn encode_decision(event: L1Id, decision: &Decision) -> UnitFrame {
     UnitFrame { kind: DECISION, small, event: event.0, first, second: 0 }
 }
 
-/// The decision in a message, if it is one.
+/// Returns the decision in a message; `None` if the decision or the share is invalid.
 pub(crate) fn decode_decision(frame: &UnitFrame) -> Option<Decision> {
     let share = || Some(Ratio::new(frame.first)).filter(|share| *share <= Ratio::ONE);
     match frame.small {
@@ -128,7 +128,10 @@ pub(crate) fn decode_decision(frame: &UnitFrame) -> Option<Decision> {
     }
 }
 
-/// Memory of an event, and its number of fragments.
+/// Returns the bytes of memory that an event takes, and its number of fragments.
+///
+/// # Errors
+/// If the data are no valid fragments.
 pub(crate) fn room(data: &Data) -> Result<(usize, usize), FragmentError> {
     let (mut count, mut bytes) = (0, 0);
     for fragment in data.fragments() {
@@ -138,7 +141,7 @@ pub(crate) fn room(data: &Data) -> Result<(usize, usize), FragmentError> {
     Ok((count * ENTRY_BYTES + bytes, count))
 }
 
-/// Lays an event out in memory that is large enough for it.
+/// Writes an event with `count` fragments into memory, which must have the bytes that [`room`] returns.
 pub(crate) fn lay_out(data: &Data, count: usize, memory: &mut [u8]) {
     let (table, _) = memory.split_at_mut(count * ENTRY_BYTES);
     let table_bytes = table.len();

@@ -1,5 +1,5 @@
-//! The collector's side: a thread for each unit starts its process, copies events into its shared memory, and waits for
-//! its decisions. The collector's own thread never waits for a unit.
+//! The collector's side: a thread for each unit starts the unit's process, copies events into its shared memory, and waits
+//! for its decisions. The collector's main thread never waits for a unit.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,48 +22,48 @@ use crate::data::Data;
 use crate::shared::SharedMemory;
 use crate::wake::Wake;
 
-/// A unit that connects has to introduce itself within this time.
+/// Maximum time from a connection to its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most time from a process's start to its connection; Python may need a while for imports.
+/// Maximum time from a process's start to its connection. Imports in Python may take seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest pause before a unit that dies again and again is restarted.
+/// Maximum pause before the restart of a unit. The pause starts at `PAUSE_MIN` and doubles.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// Ends without any connection after which a unit is given up.
+/// Number of exits without any connection after which a unit is reported as hopeless.
 const FAILURES_MAX: u32 = 8;
-/// Lifetime after which a unit counts as well again.
+/// Lifetime of a unit that resets the pause before its restart.
 const WELL_AFTER: Duration = Duration::from_secs(10);
-/// Most time for a unit to end by itself when its collector does.
+/// Maximum time for a unit to end by itself when its collector ends.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes the command that starts the process of a unit.
+/// Returns the command that starts the process of a unit.
 pub type Launcher = Arc<dyn Fn(u16) -> Command + Send + Sync>;
 
-/// An event of a processing unit.
+/// A change of a processing unit's state, or its decision.
 #[derive(Debug)]
 pub enum Happening {
-    /// One is ready for work.
+    /// A unit is connected.
     Up {
         /// Index of the unit.
         unit: u16,
-        /// Process identifier of its process.
+        /// PID of the unit's process.
         pid: u64,
     },
-    /// One is gone.
+    /// A unit is lost: its process ended, or its connection failed.
     Lost {
         /// Index of the unit.
         unit: u16,
-        /// The reason, as far as it is known.
+        /// Description of the reason.
         why: String,
     },
-    /// One ended again and again, and has never connected.
+    /// The process of a unit exited at least 8 times, and never connected.
     Hopeless {
         /// Index of the unit.
         unit: u16,
-        /// Its last exit status.
+        /// The last exit status.
         status: ExitStatus,
     },
-    /// A unit has decided on its event.
+    /// A unit has decided on an event.
     Decided {
         /// Index of the unit.
         unit: u16,
@@ -80,7 +80,7 @@ struct UnitJob {
     data: Data,
 }
 
-/// The state that the collector's thread and a unit's thread share.
+/// State that the collector's main thread and a unit's thread share.
 struct Desk {
     jobs: Mutex<VecDeque<UnitJob>>,
     connected: Mutex<Option<UnixStream>>,
@@ -90,7 +90,7 @@ struct Desk {
 
 impl Desk {
     fn ring(&self) {
-        // A counter that is full has been rung.
+        // If the counter is full, the eventfd is readable already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 }
@@ -109,13 +109,13 @@ pub struct UnitServer {
 }
 
 impl UnitServer {
-    /// Listens for units at `path`, and starts them if given a `launcher`. Calls `wake` when [`Self::poll`] has a new
-    /// happening.
+    /// Listens for units at the socket `path`, and starts their processes if given a `launcher`. Calls `wake` when
+    /// [`Self::poll`] has a new happening.
     ///
     /// # Errors
-    /// If the socket or the threads cannot be made.
+    /// If the socket or a thread cannot be created.
     pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
-        // Of an earlier life; two collectors of one number cannot both have come this far.
+        // An earlier life left the socket. A second collector of the same number cannot run at this point.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -149,22 +149,22 @@ impl UnitServer {
         Ok(Self { path: path.to_owned(), desks, happenings, stopping, threads })
     }
 
-    /// Gives an event to a unit.
+    /// Passes an event to a unit for the collection step `step`.
     pub fn process(&self, unit: u16, event: L1Id, step: u16, data: Data) {
         let desk = &self.desks[usize::from(unit)];
         lock(&desk.jobs).push_back(UnitJob { event, step, data });
         desk.ring();
     }
 
-    /// Kills the process of a unit in any state; a new one is started.
+    /// Kills the process of a unit. Its thread starts a new one.
     pub fn kill(&self, unit: u16) {
         if let Some(process) = &*lock(&self.desks[usize::from(unit)].process) {
-            // It may be gone already.
+            // The process may have ended already.
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
 
-    /// The next thing that happened.
+    /// Returns the next happening; `None` if there is none.
     pub fn poll(&self) -> Option<Happening> {
         self.happenings.try_recv().ok()
     }
@@ -174,7 +174,7 @@ impl Drop for UnitServer {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.desks.iter().for_each(Desk::ring);
-        // The thread that waits for connections gets one.
+        // This connection wakes the thread that accepts connections.
         drop(UnixStream::connect(&self.path));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -183,7 +183,7 @@ impl Drop for UnitServer {
     }
 }
 
-/// Hands each connection to the unit that it names, or to one without a connection.
+/// Passes each connection to the unit that its hello names, or to a free unit.
 fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
     while let Ok((mut stream, _)) = listener.accept() {
         if stopping.load(Ordering::Relaxed) {
@@ -237,7 +237,7 @@ impl UnitThread {
     }
 
     fn tell(&self, happening: Happening) {
-        // When the collector ends, the channel has no receiver.
+        // When the collector ends, the channel may have no receiver.
         let _ = self.happenings.send(happening);
         (self.wake)();
     }
@@ -274,7 +274,7 @@ impl UnitThread {
                 let status = self.end(child);
                 if !self.is_stopping() {
                     tracing::error!(unit = self.unit, ?status, "the unit's process did not connect");
-                    // One that was killed may do better next time.
+                    // A process that a signal killed does not count: the next one may connect.
                     failures += u32::from(status.is_some_and(|status| status.code().is_some()));
                 }
                 if let Some(status) = status
@@ -293,7 +293,7 @@ impl UnitThread {
         }
     }
 
-    /// Waits longer and longer before the next start.
+    /// Waits for `pause` before the next start, and doubles it up to [`PAUSE_MAX`].
     fn rest(&self, pause: &mut Duration) {
         let until = Instant::now() + *pause;
         while !self.is_stopping() && Instant::now() < until {
@@ -302,7 +302,8 @@ impl UnitThread {
         *pause = (*pause * 2).min(PAUSE_MAX);
     }
 
-    /// Waits for the bell or for the unit; whether the unit has something to say.
+    /// Waits for the eventfd or for data of the unit, at most for `timeout`. Returns true if the unit's connection is
+    /// readable.
     fn wait(&self, stream: Option<&UnixStream>, timeout: Duration) -> bool {
         let mut fds = vec![PollFd::new(&self.desk().bell, PollFlags::IN)];
         fds.extend(stream.map(|stream| PollFd::new(stream, PollFlags::IN)));
@@ -317,7 +318,7 @@ impl UnitThread {
         said
     }
 
-    /// Waits until the unit connects, or will not.
+    /// Waits until the unit connects. Returns `None` if its process ended, the time is over, or the collector ends.
     fn connection(&self, mut child: Option<&mut Child>) -> Option<UnixStream> {
         let until = Instant::now() + CONNECT_TIMEOUT;
         loop {
@@ -362,14 +363,14 @@ impl UnitThread {
         Ok(())
     }
 
-    /// Lays an event out in memory, larger memory if need be, and tells the unit.
+    /// Writes an event into the unit's memory, and sends it the event. Replaces memory that is too small.
     fn show(&self, stream: &UnixStream, area: &mut Option<SharedMemory>, job: &UnitJob) -> io::Result<()> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let (bytes, count) = protocol::room(&job.data).map_err(invalid)?;
         let memory = match area {
             Some(memory) if memory.capacity() >= bytes => memory,
             area => {
-                // Room for larger events too, so that this happens a few times at most.
+                // The new memory has spare room, so that it is seldom replaced.
                 let memory = SharedMemory::new((bytes + bytes / 2).next_multiple_of(1 << 20))?;
                 let (first, second) = (memory.capacity() as u64, u64::from(self.unit));
                 let frame = UnitFrame { kind: MEMORY, first, second, ..UnitFrame::default() };
@@ -383,7 +384,7 @@ impl UnitThread {
         protocol::send(stream, frame, None)
     }
 
-    /// Waits for a process's end, and kills it after the timeout.
+    /// Waits for the end of a process, and kills it after a timeout. Returns its exit status, if known.
     fn end(&self, mut child: Child) -> Option<ExitStatus> {
         let until = Instant::now() + if self.is_stopping() { END_TIMEOUT } else { Duration::from_millis(50) };
         loop {

@@ -1,14 +1,14 @@
-//! Messages that wait for a slow peer, beyond the capacity of its connection.
+//! Messages that wait because a peer's connection is full.
 
 use std::collections::{HashMap, VecDeque};
 
 use fanin_dataflow::{L1Id, Peer};
 use fanin_message::Payload;
 
-/// Messages that may wait for one peer.
+/// Maximum number of messages that wait for one peer.
 const MESSAGES_MAX: usize = 100_000;
 
-/// A message that is encoded and not yet given to its connection.
+/// An encoded message that its connection has not taken yet.
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
     pub(super) kind: u32,
@@ -20,14 +20,14 @@ pub(super) struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Bytes on the wire, the frame's header included.
+    /// Returns the bytes of the message with its header.
     pub(super) fn bytes(&self) -> u64 {
         let bodies: usize = self.bodies.iter().map(|body| body.len()).sum();
         (self.head.len() + bodies) as u64 + fanin_dataflow::FRAME_HEADER_BYTES
     }
 }
 
-/// The queues of all slow peers; a peer without waiting messages has none.
+/// Queues of waiting messages, one for each peer that has any.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     queues: HashMap<Peer, VecDeque<QueuedMessage>>,
@@ -38,12 +38,12 @@ impl Backlog {
         self.queues.is_empty()
     }
 
-    /// Messages that wait, over all peers.
+    /// Returns the number of waiting messages of all peers.
     pub(super) fn len(&self) -> usize {
         self.queues.values().map(VecDeque::len).sum()
     }
 
-    /// True if messages wait for a peer: a further one has to queue behind them.
+    /// Returns true if messages wait for a peer. A further message must queue behind them.
     pub(super) fn has(&self, peer: Peer) -> bool {
         self.queues.contains_key(&peer)
     }
@@ -51,7 +51,7 @@ impl Backlog {
     /// Queues a message.
     ///
     /// # Errors
-    /// The number of waiting messages, if the peer's queue is full; the message is dropped then.
+    /// The number of waiting messages, if the peer's queue is full. The message is dropped.
     pub(super) fn push(&mut self, peer: Peer, message: QueuedMessage) -> Result<(), usize> {
         let queue = self.queues.entry(peer).or_default();
         if queue.len() >= MESSAGES_MAX {
@@ -61,7 +61,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Takes a peer's queue out for sending; [`Self::put_back`] returns the unsent rest.
+    /// Removes and returns a peer's queue for sending. [`Self::put_back`] takes the unsent rest.
     pub(super) fn take(&mut self, peer: Peer) -> Option<VecDeque<QueuedMessage>> {
         self.queues.remove(&peer)
     }

@@ -1,4 +1,4 @@
-//! The peers that a process connects to, and its next attempt after it closed a connection itself.
+//! The peers to which a process connects, and its next attempt after it closed a connection itself.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use crate::config::System;
 /// Time until the next attempt after an invalid message closed the connection.
 const REDIAL_AFTER: Duration = Duration::from_secs(1);
 
-/// The outgoing side of a process: readouts connect to the supervisor, collectors to all other roles.
+/// Chooses the outgoing connections of a process: readouts connect to supervisors, the standby to the supervisor, and
+/// collectors to all other roles.
 #[derive(Debug)]
 pub(super) struct Dialer {
     me: Peer,
@@ -21,7 +22,7 @@ impl Dialer {
         Self { me, scheduled: Vec::new() }
     }
 
-    /// The peers that this process connects to.
+    /// Returns the peers to which this process connects.
     pub(super) fn partners(&self, system: &System) -> Vec<Peer> {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => Vec::new(),
@@ -35,7 +36,7 @@ impl Dialer {
         }
     }
 
-    /// True if this process makes the connection to a peer, rather than the peer.
+    /// Returns true if this process makes the connection to a peer, and not the peer.
     pub(super) fn connects_to(&self, peer: Peer) -> bool {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => false,
@@ -45,18 +46,18 @@ impl Dialer {
         }
     }
 
-    /// Connects to a peer again, a while later.
+    /// Schedules the next attempt to connect to a peer, after [`REDIAL_AFTER`].
     pub(super) fn schedule(&mut self, now: Instant, peer: Peer) {
         assert!(self.connects_to(peer), "{peer} connects by itself");
         self.scheduled.push((now + REDIAL_AFTER, peer));
     }
 
-    /// Time of the next attempt.
+    /// Returns the time of the next attempt; `None` if none is scheduled.
     pub(super) fn next(&self) -> Option<Instant> {
         self.scheduled.iter().map(|(at, _)| *at).min()
     }
 
-    /// Takes out the peers to connect to now.
+    /// Removes and returns the peers whose attempt is due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Peer> {
         if self.scheduled.iter().all(|(at, _)| *at > now) {
             return Vec::new();

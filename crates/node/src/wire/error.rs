@@ -10,28 +10,28 @@ pub enum WireError {
     /// The connections cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The process cannot listen.
+    /// The process cannot listen at any of its addresses.
     #[error("cannot listen at {address}: {error}")]
     Listen {
-        /// Address to listen at.
+        /// Address at which to listen.
         address: String,
         /// Error of the socket.
         error: SocketError,
     },
-    /// The name of the process's host has no address.
+    /// The name of the process's host does not resolve.
     #[error(
         "cannot listen at {address}, whose name has no address: {error}; `listen` names one for this host"
     )]
     Resolve {
-        /// Address of the socket.
+        /// Host and port from the system's file.
         address: String,
         /// The system's error.
         error: std::io::Error,
     },
-    /// Its certificate cannot be used.
+    /// The TLS files of the process cannot be used.
     #[error(transparent)]
     Tls(#[from] Box<ConfigError>),
-    /// The system gives no socket.
+    /// A socket cannot be created.
     #[error("cannot create a socket: {0}")]
     Socket(#[from] fanin_message::OsError),
     /// The file of TCP's counters cannot be used.
@@ -40,7 +40,7 @@ pub enum WireError {
     /// The file of windows cannot be used.
     #[error("cannot write the windows of `record.windows`: {0}")]
     Trace(std::io::Error),
-    /// The kernel's waiting failed.
+    /// Waiting for events failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
 }

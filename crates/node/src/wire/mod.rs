@@ -1,12 +1,12 @@
-//! The connections of a process, and messages in both directions.
+//! The connections of a process: sends and receives messages.
 //!
-//! Each part of [`PeerConnections`] has one duty:
+//! Each part of [`PeerConnections`] has one task:
 //!
-//! - `table`: the connections by peer; `dialer`: connecting; `reach`: needed peers without a connection;
+//! - `table`: the connections by peer; `dialer`: outgoing connections; `reach`: needed peers without a connection;
 //! - `strangers`: connections without a valid greeting;
-//! - `backlog`: messages that wait for slow peers;
+//! - `backlog`: messages that wait because a connection is full;
 //! - `sharing`, `windows`: the shared window of a DIATCP collector;
-//! - `observer`, `timeouts`: the kernel's TCP.
+//! - `observer`, `timeouts`: the kernel's TCP counters.
 
 mod backlog;
 mod dialer;
@@ -47,8 +47,8 @@ use table::ConnectionTable;
 
 pub use error::WireError;
 
-/// Requests that wait for room in a window are tried again this often: bytes of an incomplete answer make room without
-/// an event.
+/// Interval at which held requests are tried again. Bytes of an incomplete answer make room in the window without an
+/// event of the endpoint.
 const HELD_TURN: Duration = Duration::from_millis(1);
 
 /// An input from the connections of a process.
@@ -60,9 +60,9 @@ pub enum WireInput {
     Closed(Peer),
     /// A message arrived.
     Message(Peer, Message<Data>),
-    /// The bytes that arrived are no message; the connection is closed.
+    /// A peer sent an invalid message; its connection is closed.
     Invalid(Peer, DecodeError),
-    /// Another thread of this process called its waker.
+    /// Another thread of this process called the waker.
     Woken,
 }
 
@@ -77,13 +77,13 @@ pub struct WireCounters {
     pub bytes_sent: u64,
     /// Bytes received, frame headers included.
     pub bytes_received: u64,
-    /// Messages dropped because their peer was not connected.
+    /// Messages dropped because their peer was not connected, or because they are too large.
     pub messages_undeliverable: u64,
-    /// Messages that could not be decoded or did not fit the role's state.
+    /// Messages that could not be decoded or were not expected in the role's state.
     pub messages_invalid: u64,
     /// Number of connections lost.
     pub connections_lost: u64,
-    /// Connections that ended before their first message, because the peer speaks none of this process's versions.
+    /// Connections that ended in the greeting because the two sides have no common version.
     pub no_common_version: u64,
     /// Connections to this process that ended without a valid greeting.
     pub connections_refused: u64,
@@ -101,13 +101,13 @@ pub struct PeerConnections {
     observer: TcpObserver,
     reach: Reachability,
     refused: RefusedConnections,
-    /// Peers that this process connects to, by the endpoint's number.
+    /// Peers to which this process connects, by the endpoint's index of the connection.
     dialed: HashMap<usize, Peer>,
-    /// A collector that shares its window out among the readouts has it.
+    /// The shared window of a DIATCP collector; `None` for other processes.
     sharing: Option<WindowSharing>,
-    /// Inputs that one event of the endpoint brought together.
+    /// Further inputs from an event of the endpoint that yields several.
     pending: VecDeque<WireInput>,
-    /// An allocation that heads of messages use in turn.
+    /// Buffer that the fields of messages reuse.
     head: Vec<u8>,
     is_stopping: bool,
     /// True if the endpoint was shut down.
@@ -116,10 +116,10 @@ pub struct PeerConnections {
 }
 
 impl PeerConnections {
-    /// Listens at the address that the system gives to this process, and connects to its partners.
+    /// Listens at the address of this process, if it has one, and connects to its partners.
     ///
     /// # Errors
-    /// If the kernel refuses, or a file of the system cannot be used.
+    /// [`WireError`].
     pub fn open(system: &System, me: Peer, sources: Sources) -> Result<Self, WireError> {
         let limits = strangers::limits(system);
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
@@ -159,7 +159,7 @@ impl PeerConnections {
             counters: WireCounters::default(),
         };
         if let Some(address) = system.address(me) {
-            // Port 0 stands for a process that does not listen, as in some tests.
+            // Without a valid port (port 0 in some tests), the process neither listens nor connects.
             if port(address).is_none() {
                 return Ok(wire);
             }
@@ -171,7 +171,7 @@ impl PeerConnections {
         Ok(wire)
     }
 
-    /// Listens at every address of the host; one of them is enough.
+    /// Listens at every address of the host. Fails only if it can listen at none of them.
     fn listen(&mut self, address: &str, me: Peer) -> Result<(), WireError> {
         let options = Options { names: callers(&self.system, me), ..self.options.clone() };
         let resolved = listen_addresses(address, self.system.listen)
@@ -203,27 +203,27 @@ impl PeerConnections {
         }
     }
 
-    /// Wakes [`Self::poll`] from another thread.
+    /// Returns the waker by which another thread ends a waiting [`Self::poll`].
     pub fn waker(&self) -> fanin_message::Waker {
         self.endpoint.waker()
     }
 
-    /// True if a peer is connected.
+    /// Returns true if a peer is connected.
     pub fn is_connected(&self, peer: Peer) -> bool {
         self.table.of(peer).is_some()
     }
 
-    /// The number of peers with a connection.
+    /// Returns the number of connected peers.
     pub fn connected(&self) -> usize {
         self.table.len()
     }
 
-    /// The connections that the role needs and lacks, in words; `None` if it is ready.
+    /// Returns a list of the connections that the role needs and lacks; `None` if it lacks none.
     pub fn lacks(&self) -> Option<String> {
         self.reach.lacks()
     }
 
-    /// Logs which peers have been out of reach for a while and which connections were refused, at a low rate.
+    /// Logs peers that have been missing for a while, and the number of refused connections, both at a low rate.
     pub fn log_unreachable(&mut self, now: Instant) {
         self.refused.log(now);
         if !self.is_stopping {
@@ -231,25 +231,25 @@ impl PeerConnections {
         }
     }
 
-    /// Connected peers that speak an older version than this process.
+    /// Returns the number of connected peers with an older version than this process.
     pub fn older(&self) -> usize {
         self.table.count_below(self.system.versions.highest)
     }
 
-    /// Messages and bytes sent and received.
+    /// Returns the counters of messages, bytes and connections.
     pub fn counters(&self) -> &WireCounters {
         &self.counters
     }
 
-    /// TCP's counters over all connections.
+    /// Returns TCP's counters over all connections.
     pub fn tcp_totals(&self) -> Sums {
         self.observer.totals()
     }
 
-    /// The next input; waits until `deadline` at most.
+    /// Returns the next input; waits until `deadline` at most, and returns `None` then.
     ///
     /// # Errors
-    /// If waiting itself fails.
+    /// If waiting for events fails.
     pub fn poll(&mut self, deadline: Instant) -> Result<Option<WireInput>, WireError> {
         if let Some(input) = self.pending.pop_front() {
             return Ok(Some(input));
@@ -357,7 +357,7 @@ impl PeerConnections {
         let info = self.endpoint.tcp_info(connection);
         self.observer.handle_connected(partner, self.system.machine.now(), info.as_ref());
         if self.table.insert(partner, connection, version) {
-            // The end of the older connection is not reported yet; the role hears of it first all the same.
+            // The end of the older connection is not reported yet. The role must receive it before the new connection.
             self.pending.push_back(WireInput::Connected(partner));
             return WireInput::Closed(partner);
         }
@@ -383,7 +383,7 @@ impl PeerConnections {
         }
     }
 
-    /// Drops the messages for a disconnected peer.
+    /// Drops the waiting messages for a peer.
     fn forget(&mut self, partner: Peer) {
         self.backlog.clear(partner);
         if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
@@ -391,7 +391,7 @@ impl PeerConnections {
         }
     }
 
-    /// Closes the connection of a peer that sent an invalid message, and counts that message.
+    /// Closes the connection of a peer that sent an invalid or unexpected message, and counts the message.
     pub fn reject(&mut self, partner: Peer) {
         self.counters.messages_invalid += 1;
         self.abort(partner);
@@ -403,7 +403,7 @@ impl PeerConnections {
         }
     }
 
-    /// Sends a message, now or when its peer takes more. A message for a peer that is not connected is dropped: the role
+    /// Sends a message, or queues it if the connection is full. Drops a message for a peer that is not connected; the role
     /// learns of the lost connection.
     pub fn send(&mut self, to: Peer, message: Message<Data>) {
         let Some(connection) = self.table.of(to) else {
@@ -441,7 +441,7 @@ impl PeerConnections {
         }
     }
 
-    /// False if the connection takes nothing more now.
+    /// Sends or drops a message. Returns false if the connection is full, and the message must wait.
     fn try_send(&mut self, to: Peer, connection: Connection, message: &QueuedMessage) -> bool {
         let QueuedMessage { kind, stream, event, head, bodies } = message;
         let now = self.system.machine.now();
@@ -457,7 +457,7 @@ impl PeerConnections {
             }
             Err(SendError::Full { .. }) => false,
             Err(error) => {
-                // The end of the connection is reported by itself; a message that is too large never fits.
+                // The message cannot be sent later: the connection has ended, or the message is too large.
                 tracing::debug!(%error, "dropped a message");
                 self.counters.messages_undeliverable += 1;
                 true
@@ -477,7 +477,7 @@ impl PeerConnections {
         self.backlog.put_back(partner, queue);
     }
 
-    /// Sends the requests that the collector's window has room for.
+    /// Sends the held requests for whose answers the collector's window has room.
     fn send_admitted(&mut self) {
         let Some(sharing) = &mut self.sharing else { return };
         for request in sharing.admit(&mut self.endpoint, &self.table) {
@@ -490,28 +490,28 @@ impl PeerConnections {
         }
     }
 
-    /// Polls the kernel, when due, about connections with waiting messages or traced windows.
+    /// Samples the kernel's counters of connections with unacknowledged messages or traced windows, if they are due.
     pub fn sample(&mut self, now: Instant) {
         self.observer.sample(&self.endpoint, &self.table, now);
     }
 
-    /// The next time at which [`Self::sample`] has something to do.
+    /// Returns the time at which [`Self::sample`] is due; `None` if it is not needed.
     pub fn next_sample(&self) -> Option<Instant> {
         self.observer.next_sample()
     }
 
-    /// The next event that timeouts of TCP held up, and their number.
+    /// Returns the next event that TCP's retransmission timeouts delayed, and the number of timeouts.
     pub fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
         self.observer.poll_timed_out()
     }
 
-    /// Writes TCP's counters to their file, when due; `is_end`: now, for the last time.
+    /// Writes TCP's counters to their file if they are due, and always if `is_end`, which marks the end of the process.
     pub fn account(&mut self, now: Instant, is_end: bool) {
         let shared = self.sharing.as_ref().map(WindowSharing::counters);
         self.observer.account(&self.endpoint, &self.table, shared, now, is_end);
     }
 
-    /// Time of the next [`Self::poll`] even if nothing arrives.
+    /// Returns the time at which [`Self::poll`] is due even if nothing arrives; `None` if there is none.
     pub fn poll_deadline(&self) -> Option<Instant> {
         if !self.pending.is_empty() {
             return Some(self.system.machine.now());
@@ -519,7 +519,7 @@ impl PeerConnections {
         [self.endpoint.poll_deadline(), self.dialer.next(), self.next_sample()].into_iter().flatten().min()
     }
 
-    /// Number of messages that wait for slow peers, and bytes of received messages in use.
+    /// Returns the number of waiting messages, and the bytes of received and incomplete messages in memory.
     pub fn held(&self) -> (usize, u64) {
         (self.backlog.len(), self.endpoint.receive_bytes())
     }
@@ -529,7 +529,8 @@ impl PeerConnections {
         self.is_stopping = true;
     }
 
-    /// Takes a step of an orderly close, which waits until `until` at most. False when all is closed, or the time is over.
+    /// Continues an orderly close, and waits until `until` at most. Returns false when all connections are closed or the
+    /// time is over.
     pub fn close_turn(&mut self, until: Instant) -> bool {
         let is_late = self.system.machine.now() >= until;
         if !self.is_shut && (is_late || self.backlog.is_empty()) {
@@ -550,7 +551,7 @@ impl PeerConnections {
     }
 }
 
-/// The names that may connect to a process.
+/// Returns the names of the processes that may connect to a process.
 fn callers(system: &System, me: Peer) -> Vec<String> {
     let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
     let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);

@@ -1,4 +1,4 @@
-//! The kernel's view of the connections of a process: counters, timeouts, windows.
+//! Samples the kernel's TCP counters of a process's connections, for totals, delayed events and traced windows.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use crate::names::name;
 use crate::tcp::{Accounts, Sums};
 use crate::trace::{self, Trace};
 
-/// Connections named by `record.windows`.
+/// Connections of this process that `record.windows` names.
 #[derive(Debug)]
 struct TracedFlows {
     trace: Trace,
-    /// The peer and the connection's number.
+    /// Peer and number of each connection.
     flows: Vec<(Peer, u64)>,
     every: Duration,
     next: Instant,
 }
 
 impl TracedFlows {
-    /// The traced connections of a process; `None` if it has none.
+    /// Returns the traced connections of a process; `None` if it has none.
     fn of(system: &System, me: Peer) -> std::io::Result<Option<Self>> {
         let record = &system.scenario().record;
         let numbers = Numbers::of(system.scenario());
@@ -45,7 +45,7 @@ impl TracedFlows {
     }
 }
 
-/// Samples the kernel's view of connections, and keeps it.
+/// Samples the kernel's TCP counters of connections, and passes them on to the counts, delayed events and traces.
 #[derive(Debug)]
 pub(super) struct TcpObserver {
     accounts: Accounts,
@@ -54,8 +54,10 @@ pub(super) struct TcpObserver {
 }
 
 impl TcpObserver {
+    /// Opens the files of counters and windows.
+    ///
     /// # Errors
-    /// If the file of counters, or that of windows, cannot be opened.
+    /// If a file cannot be opened.
     pub(super) fn open(system: &System, me: Peer) -> Result<Self, WireError> {
         Ok(Self {
             accounts: Accounts::open(&system.machine, &system.folder, &name(me))
@@ -69,7 +71,7 @@ impl TcpObserver {
         self.unacknowledged.handle_connected(peer, now, info);
     }
 
-    /// A connection has ended; `was_current`: no younger one of the same peer had replaced it.
+    /// Handles the end of a connection, with its last counters. `was_current` is false if a younger connection replaced it.
     pub(super) fn handle_end(&mut self, peer: Peer, was_current: bool, info: Option<&TcpInfo>) {
         self.accounts.handle_end(&name(peer), info);
         if was_current {
@@ -77,7 +79,8 @@ impl TcpObserver {
         }
     }
 
-    /// A message of `bytes` is about to be given to a connection on which others wait: timeouts so far belong to those.
+    /// Samples a connection with unacknowledged messages before a further message is sent. Timeouts so far belong to the
+    /// earlier messages.
     pub(super) fn handle_sending(
         &mut self,
         endpoint: &MessageEndpoint,
@@ -94,7 +97,7 @@ impl TcpObserver {
         self.unacknowledged.handle_sent(peer, now, event, bytes);
     }
 
-    /// Asks about the connections that are due.
+    /// Samples the connections that are due.
     pub(super) fn sample(&mut self, endpoint: &MessageEndpoint, table: &ConnectionTable, now: Instant) {
         for peer in self.unacknowledged.due(now) {
             if let Some(connection) = table.of(peer) {
@@ -106,7 +109,7 @@ impl TcpObserver {
         for (peer, flow) in &traced.flows {
             if let Some(info) = table.of(*peer).and_then(|connection| endpoint.tcp_info(connection)) {
                 traced.trace.handle_sample(*flow, &info);
-                // The counters' largest window is the largest of these samples, too.
+                // These samples also count for the largest window in the counters.
                 self.accounts.handle_sample(&name(*peer), info);
             }
         }
@@ -118,13 +121,13 @@ impl TcpObserver {
         }
     }
 
-    /// Time of the next [`Self::sample`].
+    /// Returns the time at which [`Self::sample`] is due; `None` if it is not needed.
     pub(super) fn next_sample(&self) -> Option<Instant> {
         let traced = self.traced.as_ref().map(|traced| traced.next);
         [self.unacknowledged.next_sample(), traced].into_iter().flatten().min()
     }
 
-    /// The next event that timeouts held up, and their number.
+    /// Returns the next event that timeouts delayed, and the number of timeouts.
     pub(super) fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
         self.unacknowledged.poll()
     }
@@ -153,7 +156,7 @@ impl TcpObserver {
         }
     }
 
-    /// The counters of all connections together.
+    /// Returns the counters over all connections.
     pub(super) fn totals(&self) -> Sums {
         self.accounts.totals()
     }

@@ -1,4 +1,4 @@
-//! Peers that a process needs and has no connection to: which, why, and since when.
+//! Tracks and logs the needed peers to which a process has no connection.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,43 +8,43 @@ use fanin_message::Closed;
 
 use crate::config::System;
 
-/// A missing connection is logged when it has lasted this long.
+/// Time without a connection after which a missing peer is logged.
 const LOG_AFTER: Duration = Duration::from_secs(2);
 /// Interval at which a missing peer is logged again.
 const LOG_EVERY: Duration = Duration::from_secs(30);
-/// The most lines of one turn; a last line counts the others.
+/// Maximum number of missing peers that are logged at once. A last line counts the others.
 const LINES_MAX: usize = 8;
-/// The most peers that the answer to `/readyz` names.
+/// Maximum number of needed peers that the answer to `/readyz` names.
 const NAMES_MAX: usize = 8;
 
 /// A peer without a connection.
 #[derive(Debug)]
 struct MissingPeer {
     since: Instant,
-    /// The reason of the last failure, if there was one.
+    /// Reason of the last failure; `None` without one.
     reason: Option<String>,
     logged: Option<Instant>,
 }
 
-/// The connections needed by a process's role, and the missing ones.
+/// The connections that a process's role needs, and the missing ones.
 #[derive(Debug)]
 pub(super) struct Reachability {
-    /// The role needs each of them.
+    /// Peers that the role needs.
     needed: Vec<Peer>,
-    /// The role needs one of each group.
+    /// Groups of peers: the role needs one peer of each group.
     alternatives: Vec<Vec<Peer>>,
     missing: BTreeMap<Peer, MissingPeer>,
-    /// Peers that speak other versions, each with the time of its last line in the log.
+    /// Peers without a common version, each with the time at which it was last logged.
     other_versions: BTreeMap<Peer, Instant>,
 }
 
 impl Reachability {
-    /// Begins with all peers missing.
+    /// Creates the state of a process at its start: all peers are missing.
     pub(super) fn new(system: &System, me: Peer, now: Instant) -> Self {
         let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
         let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
         let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
-        // Where there is a standby, one of the two supervisors is enough.
+        // With a standby, one of the two supervisors is enough.
         let mut supervisors = system.supervisors();
         let has_standby = supervisors.len() > 1;
         let only: Vec<Peer> = if has_standby { Vec::new() } else { std::mem::take(&mut supervisors) };
@@ -77,14 +77,14 @@ impl Reachability {
         }
     }
 
-    /// An attempt to connect failed.
+    /// Notes the reason of a failed connection attempt.
     pub(super) fn handle_failed(&mut self, peer: Peer, reason: String) {
         if let Some(missing) = self.missing.get_mut(&peer) {
             missing.reason = Some(reason);
         }
     }
 
-    /// The peer speaks none of this process's versions, whether this process needs it or not.
+    /// Logs a peer that has no common version with this process, at a low rate. The role need not need the peer.
     pub(super) fn handle_other_versions(&mut self, now: Instant, peer: Peer, reason: &Closed) {
         self.handle_failed(peer, reason.to_string());
         let logged = self.other_versions.get(&peer);
@@ -94,7 +94,7 @@ impl Reachability {
         }
     }
 
-    /// The connections that the role lacks; `None` if it is ready.
+    /// Returns a list of the connections that the role lacks; `None` if it lacks none.
     pub(super) fn lacks(&self) -> Option<String> {
         let mut names: Vec<String> =
             self.needed.iter().filter(|peer| self.missing.contains_key(peer)).map(Peer::to_string).collect();

@@ -1,4 +1,4 @@
-//! DIATCP at a collector: requests wait here until the collector's window has room for their answers.
+//! DIATCP at a collector: holds requests until the collector's window has room for their answers (ICC'15 §IV.D).
 
 use fanin_dataflow::{Peer, ShareCounters};
 use fanin_message::{MessageEndpoint, PeerId as Connection};
@@ -8,25 +8,25 @@ use super::backlog::QueuedMessage;
 use super::table::ConnectionTable;
 use super::windows::Windows;
 
-/// The window of a collector, shared out among its readouts, and the requests that it has no room for yet.
+/// The window of a collector, divided among its readouts, and the requests for which it has no room yet.
 #[derive(Debug)]
 pub(super) struct WindowSharing {
     windows: Windows,
-    /// Requests in their order, each with its readout.
+    /// Held requests in their order, each with its readout.
     held: Vec<(u16, QueuedMessage)>,
 }
 
-/// A request that found room.
+/// A request for whose answer the window has room.
 #[derive(Debug)]
 pub(super) struct AdmittedRequest {
     pub(super) readout: u16,
     pub(super) message: QueuedMessage,
-    /// The readout must learn of a smaller window before it reads the request.
+    /// True if the request announces a smaller window, so that a byte must be sent before it.
     pub(super) window_shrinks: bool,
 }
 
 impl WindowSharing {
-    /// `None` if the scenario does not share windows out.
+    /// Creates the state for a scenario with DIATCP; returns `None` for other scenarios.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         Windows::of(scenario).map(|windows| Self { windows, held: Vec::new() })
     }
@@ -50,7 +50,7 @@ impl WindowSharing {
         clamp(endpoint, connection, self.windows.segment);
     }
 
-    /// A readout's connection is lost: nothing that waits for it will be asked.
+    /// Handles the loss of a readout's connection: drops its held requests.
     pub(super) fn handle_lost(&mut self, readout: u16) {
         self.windows.handle_lost(readout);
         self.held.retain(|(to, _)| *to != readout);
@@ -69,14 +69,14 @@ impl WindowSharing {
         }
     }
 
-    /// Holds a request until [`Self::admit`] finds room for its answer.
+    /// Holds a request until [`Self::admit`] returns it.
     pub(super) fn hold(&mut self, readout: u16, message: QueuedMessage) {
         self.windows.handle_wanted(readout);
         self.held.push((readout, message));
     }
 
-    /// Takes out the requests that find room now. All windows are set before the first request goes. A window that is
-    /// shared out again for each request is far too large for the first ones.
+    /// Removes and returns the requests for whose answers the window has room. All windows are set before the first request
+    /// is sent. Dividing the window again for each request would give the first readouts far too large shares.
     pub(super) fn admit(
         &mut self,
         endpoint: &mut MessageEndpoint,
@@ -115,7 +115,7 @@ fn clamp(endpoint: &mut MessageEndpoint, connection: Connection, bytes: u64) {
     }
 }
 
-/// Bytes that arrived on the connections of a peer.
+/// Returns the bytes received on a connection.
 fn received(endpoint: &MessageEndpoint, connection: Connection) -> u64 {
     endpoint.counters(connection).map_or(0, |counters| counters.bytes_in)
 }

@@ -1,4 +1,4 @@
-//! Connections of strangers: how many a process keeps, and what it logs about those that it refused.
+//! Connections without a valid greeting: their limits, and log lines about refused ones.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,19 +9,20 @@ use rustix::process::{Resource, getrlimit};
 use crate::config::System;
 use crate::machine::HostMachine;
 
-/// The largest message: an event.
+/// Maximum size of a message in bytes. The largest messages are events.
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
-/// Received bytes that may be in use at a time.
+/// Maximum number of bytes of received messages in memory.
 const RECEIVE_BYTES_MAX: u64 = 2 << 30;
-/// The most connections without a complete greeting; and at most this part of the open files that the process may have.
+/// Maximum number of connections without a complete greeting.
 const GREETINGS_MAX: usize = 256;
+/// These connections take at most one in this many of the process's file descriptors (`RLIMIT_NOFILE`).
 const GREETINGS_PART: usize = 4;
-/// The most lines about refused connections in one interval; a last line counts the others.
+/// Maximum number of logged refusals in one interval. A last line counts the others.
 const LINES_MAX: u64 = 4;
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
-/// The limits of a process's connections. Strangers keep few descriptors, so that journals, stored files and `/metrics`
-/// always get one.
+/// Returns the limits of a process's connections. Connections without a greeting take few descriptors, so that journals,
+/// stored files and `/metrics` always get one.
 pub(super) fn limits(system: &System) -> Limits {
     let processes =
         system.supervisors().len() + system.readouts.len() + system.collectors.len() + system.loggers.len();
@@ -32,18 +33,18 @@ pub(super) fn limits(system: &System) -> Limits {
     Limits {
         message_bytes_max: MESSAGE_BYTES_MAX,
         receive_bytes_max: RECEIVE_BYTES_MAX,
-        // Twice, as a younger connection of a process replaces an older one whose end is not reported yet.
+        // Twice the number: a younger connection replaces an older one before the end of the older one is reported.
         peers_max: 2 * (processes + GREETINGS_MAX),
         greetings_max: GREETINGS_MAX.min(open_files / GREETINGS_PART).max(1),
         ..Limits::default()
     }
 }
 
-/// The connections to this process that ended without a valid greeting.
+/// Counts and logs the connections to this process that ended without a valid greeting.
 #[derive(Debug, Default)]
 pub(super) struct RefusedConnections {
     total: u64,
-    /// Number of them in the current interval of the log.
+    /// Number of refused connections in the current interval of the log.
     in_interval: u64,
     since: Option<Instant>,
 }
@@ -53,7 +54,7 @@ impl RefusedConnections {
         self.total
     }
 
-    /// Counts a refused connection, and logs the first ones of each interval. True if it logged this one.
+    /// Counts a refused connection, and logs it if it is one of the first in the interval. Returns true if it was logged.
     pub(super) fn handle_refused(
         &mut self,
         now: Instant,
@@ -73,7 +74,7 @@ impl RefusedConnections {
         is_logged
     }
 
-    /// Logs the number of the connections that had no line of their own, when the interval has ended.
+    /// Logs the number of connections without a line of their own once the interval has ended. Returns this number, or 0.
     pub(super) fn log(&mut self, now: Instant) -> u64 {
         if self.since.is_none_or(|since| now < since + LOG_EVERY) {
             return 0;
@@ -87,7 +88,7 @@ impl RefusedConnections {
     }
 }
 
-/// The reason why a peer is not connected, after a connection under its name was refused.
+/// Returns a description of why a peer is not connected, after a connection with its name was refused.
 pub(super) fn refusal_of_peer(reason: &Closed) -> String {
     let text = reason.to_string();
     match reason {

@@ -1,4 +1,4 @@
-//! The connections that stand, by peer and by the endpoint's number.
+//! Established connections, by peer and by the endpoint's index.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,25 @@ use fanin_message::PeerId as Connection;
 
 /// The current connection of each peer.
 ///
-/// A peer has at most one current connection. A younger connection of the same name replaces an older one. The
-/// older one keeps its descriptor until the endpoint reports its end, but is not current any more.
+/// A peer has at most one current connection. A younger connection with the same name replaces an older one. The older
+/// one keeps its descriptor until the endpoint reports its end, but is no longer current.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
-    /// The peers of current connections, by the endpoint's number.
+    /// Peers of current connections, by the endpoint's index.
     peers: HashMap<usize, Peer>,
     current: HashMap<Peer, CurrentConnection>,
-    /// The peers of all connections with a descriptor, by the endpoint's number.
+    /// Peers of all connections with a descriptor, by the endpoint's index.
     open: HashMap<usize, Peer>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct CurrentConnection {
     connection: Connection,
-    /// The version of messages that both sides speak.
+    /// Version of the messages on this connection.
     version: u16,
 }
 
-/// The answer of [`ConnectionTable::remove`] about a connection that ended.
+/// A connection that [`ConnectionTable::remove`] removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RemovedConnection {
     pub(super) peer: Peer,
@@ -34,7 +34,7 @@ pub(super) struct RemovedConnection {
 }
 
 impl ConnectionTable {
-    /// Makes a connection the current one of its peer. True if it replaces an older one.
+    /// Makes a connection the current one of its peer. Returns true if it replaces an older one.
     pub(super) fn insert(&mut self, peer: Peer, connection: Connection, version: u16) -> bool {
         self.open.insert(connection.index(), peer);
         self.peers.insert(connection.index(), peer);
@@ -47,7 +47,7 @@ impl ConnectionTable {
         older.is_some()
     }
 
-    /// Forgets a connection that has ended; `None` if it never became a peer's.
+    /// Removes a connection that has ended; returns `None` if it was never inserted.
     pub(super) fn remove(&mut self, connection: Connection) -> Option<RemovedConnection> {
         let peer = self.open.remove(&connection.index())?;
         let was_current = self.peers.remove(&connection.index()).is_some();
@@ -59,27 +59,27 @@ impl ConnectionTable {
         Some(RemovedConnection { peer, was_current })
     }
 
-    /// The peer of this current connection.
+    /// Returns the peer of a current connection; `None` for other connections.
     pub(super) fn peer_of(&self, connection: Connection) -> Option<Peer> {
         self.peers.get(&connection.index()).copied()
     }
 
-    /// The current connection of a peer.
+    /// Returns the current connection of a peer; `None` without one.
     pub(super) fn of(&self, peer: Peer) -> Option<Connection> {
         self.current.get(&peer).map(|current| current.connection)
     }
 
-    /// The version of messages on the current connection of a peer; 0 without one.
+    /// Returns the version of the messages on a peer's current connection; 0 without one.
     pub(super) fn version_of(&self, peer: Peer) -> u16 {
         self.current.get(&peer).map_or(0, |current| current.version)
     }
 
-    /// Number of current connections with a version below this one.
+    /// Returns the number of current connections with a version below `version`.
     pub(super) fn count_below(&self, version: u16) -> usize {
         self.current.values().filter(|current| current.version < version).count()
     }
 
-    /// All current connections, in no particular order.
+    /// Returns all current connections with their peers, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Peer, Connection)> {
         self.current.iter().map(|(&peer, current)| (peer, current.connection))
     }

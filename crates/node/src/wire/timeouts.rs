@@ -1,9 +1,10 @@
-//! The events that TCP's timeouts delay: those with unacknowledged requests or answers on the connection.
+//! Attributes TCP's retransmission timeouts to events with unacknowledged requests or answers on the connection.
 //!
-//! The kernel counts timeouts by connection (`tcpi_total_rto`). Each timeout is attributed to every event that had a
-//! message in the connection's stream at that time, as in the simulator. An acknowledgement restarts the timer, so that
-//! a message which waited half an RTO before a timeout still waits when it comes. The kernel is therefore polled twice
-//! an RTO while a message waits, and before each message that joins others. It is not polled while nothing waits.
+//! The kernel counts timeouts by connection (`tcpi_total_rto`). Each timeout is attributed to every event that had an
+//! unacknowledged message on the connection at that time, as in the simulator. An acknowledgement restarts the timer.
+//! Therefore, a message that was unacknowledged half an RTO before a timeout is still unacknowledged at the timeout. The
+//! kernel is polled twice an RTO while a message is unacknowledged, and before each message that joins others. It is not
+//! polled otherwise.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,30 +12,30 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{L1Id, Peer};
 use fanin_message::TcpInfo;
 
-/// Least interval between polls of the kernel, for short RTOs.
+/// Minimum interval between polls of the kernel, for short RTOs.
 const SAMPLE_EVERY_MIN: Duration = Duration::from_millis(4);
-/// And no less often, where something waits.
+/// Maximum interval between polls while a message is unacknowledged.
 const SAMPLE_EVERY_MAX: Duration = Duration::from_millis(250);
 
-/// Unacknowledged messages by connection, and the events that timeouts held up.
+/// Unacknowledged messages by connection, and the events that timeouts delayed.
 #[derive(Debug, Default)]
 pub(crate) struct Unacknowledged {
     connections: HashMap<Peer, WatchedConnection>,
-    /// Connections on which something waits.
+    /// Number of connections with unacknowledged messages.
     waiting: usize,
     /// Time before which no connection is due.
     next: Option<Instant>,
-    /// Events that were held up, and by how many timeouts.
+    /// Delayed events, each with its number of timeouts.
     found: VecDeque<(L1Id, u32)>,
 }
 
 #[derive(Debug, Default)]
 struct WatchedConnection {
-    /// Bytes of messages that the connection was given.
+    /// Bytes of all messages that the connection has taken.
     given: u64,
-    /// Messages of events that wait: where each ends among these bytes.
+    /// Unacknowledged messages: the event, and the value of `given` at the end of the message.
     messages: VecDeque<(L1Id, u64)>,
-    /// The kernel's count at the last poll.
+    /// The kernel's count of timeouts at the last poll.
     timeouts: u64,
     /// Latest time of the next poll.
     sample_at: Option<Instant>,
@@ -42,7 +43,7 @@ struct WatchedConnection {
 }
 
 impl Unacknowledged {
-    /// Adds an established connection. Timeouts of its handshake delay no event.
+    /// Adds an established connection. Timeouts in its handshake delay no event.
     pub(crate) fn handle_connected(&mut self, peer: Peer, now: Instant, info: Option<&TcpInfo>) {
         let mut connection = WatchedConnection { every: SAMPLE_EVERY_MAX, ..WatchedConnection::default() };
         if let Some(info) = info {
@@ -53,7 +54,7 @@ impl Unacknowledged {
         }
     }
 
-    /// Adds a message to a connection; `event` is the one that it requests or answers.
+    /// Adds a sent message of `bytes` to a connection. `event` is the event that it requests or answers; `None` for others.
     pub(crate) fn handle_sent(&mut self, peer: Peer, now: Instant, event: Option<L1Id>, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         connection.given += bytes;
@@ -67,12 +68,12 @@ impl Unacknowledged {
         connection.messages.push_back((event, connection.given));
     }
 
-    /// True if messages of events were unacknowledged on a connection at the last poll.
+    /// Returns true if messages of events are unacknowledged on a connection, as of the last poll.
     pub(crate) fn waits(&self, peer: Peer) -> bool {
         self.connections.get(&peer).is_some_and(|connection| !connection.messages.is_empty())
     }
 
-    /// Takes the kernel's counters of a connection; `outbox` bytes wait before it gets them.
+    /// Handles the kernel's counters of a connection. `outbox` is the number of bytes that wait before the kernel.
     pub(crate) fn handle_tcp_info(&mut self, peer: Peer, now: Instant, info: &TcpInfo, outbox: u64) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         let had_some = !connection.messages.is_empty();
@@ -85,7 +86,7 @@ impl Unacknowledged {
         self.waiting -= usize::from(had_some && connection.messages.is_empty());
     }
 
-    /// A connection has ended, with its last counters.
+    /// Handles the end of a connection, with its last counters.
     pub(crate) fn handle_end(&mut self, peer: Peer, info: Option<&TcpInfo>) {
         let Some(connection) = self.connections.remove(&peer) else { return };
         self.waiting -= usize::from(!connection.messages.is_empty());
@@ -94,12 +95,12 @@ impl Unacknowledged {
         }
     }
 
-    /// Earliest time at which [`Self::due`] may return a peer.
+    /// Returns the earliest time at which [`Self::due`] may return a peer; `None` without unacknowledged messages.
     pub(crate) fn next_sample(&self) -> Option<Instant> {
         self.next.filter(|_| self.waiting > 0)
     }
 
-    /// Connections about which the kernel is to be asked now, each once.
+    /// Returns the peers whose connections must be polled now, and schedules their next poll.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Peer> {
         let mut due = Vec::new();
         if self.next_sample().is_none_or(|next| next > now) {
@@ -116,14 +117,14 @@ impl Unacknowledged {
         due
     }
 
-    /// The next event that was held up, and by how many timeouts.
+    /// Returns the next delayed event, and its number of timeouts.
     pub(crate) fn poll(&mut self) -> Option<(L1Id, u32)> {
         self.found.pop_front()
     }
 }
 
 impl WatchedConnection {
-    /// Attributes the timeouts since the last sample to all events that were waiting then, once to each.
+    /// Attributes the timeouts since the last poll to each event with an unacknowledged message, once.
     fn attribute(&self, info: &TcpInfo, found: &mut VecDeque<(L1Id, u32)>) {
         let more = info.timeouts.unwrap_or_default().saturating_sub(self.timeouts);
         let Some(times) = u32::try_from(more).ok().filter(|&times| times > 0) else { return };
@@ -168,7 +169,7 @@ mod tests {
         all.handle_sent(READOUT, now, Some(L1Id(1)), 1000);
         assert_eq!(all.next_sample(), Some(now + Duration::from_millis(20)));
         assert!(all.due(now).is_empty());
-        // All of it is on its way, and is not distinct from what came before.
+        // All bytes are in flight, those of the earlier message included.
         all.handle_tcp_info(READOUT, now, &info(2, 1500), 0);
         all.handle_sent(READOUT, now, Some(L1Id(2)), 1000);
         let later = now + Duration::from_millis(20);
@@ -177,10 +178,10 @@ mod tests {
             (all.due(later), all.next_sample()),
             (Vec::new(), Some(later + Duration::from_millis(20)))
         );
-        // A byte of the first is missing, and a timeout has been: both wait.
+        // One byte of event 1 is unacknowledged, and a timeout occurred: both events were delayed.
         all.handle_tcp_info(READOUT, later, &info(3, 1001), 0);
         assert_eq!(found(&mut all), [(1, 1), (2, 1)]);
-        // Now the first is there. Two more hold up the second alone, twice.
+        // Event 1 is acknowledged. Two more timeouts delay only event 2.
         all.handle_tcp_info(READOUT, later, &info(3, 0), 1000);
         all.handle_tcp_info(READOUT, later, &info(5, 600), 400);
         assert_eq!(found(&mut all), [(2, 2)]);
@@ -200,12 +201,12 @@ mod tests {
         all.handle_end(READOUT, Some(&info(1, 120)));
         assert_eq!(found(&mut all), [(7, 1), (8, 1)]);
         assert_eq!(all.next_sample(), None);
-        // A younger connection takes the place of one whose end is not known yet.
+        // A younger connection replaces one whose end is not reported yet.
         all.handle_connected(READOUT, now, Some(&info(0, 0)));
         all.handle_sent(READOUT, now, Some(L1Id(9)), 30);
         all.handle_connected(READOUT, now, None);
         assert_eq!((all.waits(READOUT), all.next_sample(), all.due(now)), (false, None, Vec::new()));
-        // A kernel that does not count them gives no timeouts.
+        // A kernel without this counter reports no timeouts.
         all.handle_sent(READOUT, now, Some(L1Id(10)), 30);
         all.handle_tcp_info(READOUT, now, &TcpInfo { timeouts: None, ..info(0, 30) }, 0);
         assert_eq!((found(&mut all), all.waits(READOUT)), (Vec::new(), true));

@@ -1,9 +1,9 @@
-//! DIATCP at a collector: its window, shared out among the readouts that owe it an answer (ICC'15 §IV.D).
+//! DIATCP at a collector: its window, divided among the readouts with outstanding answers (ICC'15 §IV.D).
 //!
-//! [`WindowShares`] computes the size of each share; this module decides when it takes effect. An offered window cannot
-//! be withdrawn, so that a readout may still use its earlier, larger share. A share therefore grows, and a readout is
-//! asked, only while all bytes that may be in flight fit the global window. A readout without room is asked later,
-//! because the kernel cannot offer a window of zero.
+//! [`WindowShares`] computes the size of each share; this module decides when a share takes effect. An offered window
+//! cannot be withdrawn, so a readout may still use its earlier, larger share. Therefore, a share grows and a request is
+//! sent only if all bytes that may be in flight fit into the global window. A request without room is sent later, because
+//! the kernel cannot offer a window of zero.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use std::time::Instant;
 use fanin_dataflow::WindowShares;
 use fanin_scenario::{CongestionControl, Scenario};
 
-/// The windows that a collector offers to its readouts.
+/// Windows that a collector offers to its readouts.
 #[derive(Debug)]
 pub(crate) struct Windows {
     pub(crate) shares: WindowShares,
-    /// Bytes that may be on their way from all readouts together.
+    /// Global window: bytes that may be in flight from all readouts together.
     global: u64,
-    /// A full segment's payload.
+    /// Payload of a full segment, bytes.
     pub(crate) segment: u64,
     readouts: BTreeMap<u16, ReadoutWindow>,
     start: Instant,
@@ -29,18 +29,18 @@ struct ReadoutWindow {
     share: u64,
     /// The window that the kernel offers, bytes.
     clamp: u64,
-    /// The most that it may still believe to be offered, bytes.
+    /// Largest window that the readout may still assume, bytes; `u64::MAX` for a new connection.
     believed: u64,
-    /// Bytes received on its connection.
+    /// Bytes received on the readout's connection.
     received: u64,
-    /// Highest offset that it was ever allowed to send.
+    /// Highest offset in the readout's stream that an offered window has allowed.
     edge: u64,
-    /// Requests that are under way.
+    /// Number of admitted requests without a complete answer.
     asked: u32,
 }
 
 impl ReadoutWindow {
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight from the readout.
     const fn open(&self) -> u64 {
         if self.asked > 0 { self.edge.saturating_sub(self.received) } else { 0 }
     }
@@ -52,7 +52,7 @@ impl ReadoutWindow {
 }
 
 impl Windows {
-    /// Makes the windows of a collector, if the scenario shares windows out.
+    /// Creates the windows of a collector; returns `None` unless the scenario uses DIATCP.
     pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
         let transport = &scenario.transport;
         if transport.congestion_control != CongestionControl::Diatcp {
@@ -75,25 +75,25 @@ impl Windows {
             + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// Adds an established connection with a window of one segment.
+    /// Adds an established connection, with a window of one segment.
     pub(crate) fn handle_connected(&mut self, readout: u16) {
         let believed = u64::MAX;
         self.readouts
             .insert(readout, ReadoutWindow { clamp: self.segment, believed, ..ReadoutWindow::default() });
     }
 
-    /// A connection is gone, with all that was asked for on it.
+    /// Removes a lost connection with its requests.
     pub(crate) fn handle_lost(&mut self, readout: u16) {
         self.shares.forget(readout.into());
         self.readouts.remove(&readout);
     }
 
-    /// A request is to be sent, as soon as [`Self::admit`] says.
+    /// Notes a request that waits for [`Self::admit`].
     pub(crate) fn handle_wanted(&mut self, readout: u16) {
         self.shares.open(self.now(), readout.into());
     }
 
-    /// The total of bytes received on a connection.
+    /// Sets the number of bytes received on a connection so far. The offered window moves along.
     pub(crate) fn handle_received(&mut self, readout: u16, bytes: u64) {
         if let Some(window) = self.readouts.get_mut(&readout) {
             window.received = bytes.max(window.received);
@@ -101,7 +101,7 @@ impl Windows {
         }
     }
 
-    /// An answer is complete. Where it was the last one, returns the clamp that holds until the next request.
+    /// Notes a complete answer. If no further answer is outstanding, returns the clamp until the next request, in bytes.
     pub(crate) fn handle_answer(&mut self, readout: u16) -> Option<u64> {
         self.shares.close(self.now(), readout.into());
         let segment = self.segment;
@@ -118,10 +118,10 @@ impl Windows {
         self.global.saturating_sub(self.readouts.values().map(ReadoutWindow::open).sum())
     }
 
-    /// True if a request may go to a readout now. It then counts as sent.
+    /// Returns true if a request to a readout may be sent now, and counts it as sent.
     pub(crate) fn admit(&mut self, readout: u16) -> bool {
         let room = self.room();
-        // Where nothing is under way, something must be.
+        // Without any outstanding answer, a request is admitted in any case.
         let is_idle = self.readouts.values().all(|window| window.asked == 0);
         let segment = self.segment;
         let Some(window) = self.readouts.get_mut(&readout) else { return true };
@@ -136,7 +136,8 @@ impl Windows {
         true
     }
 
-    /// Has the kernel offer the windows that are due: `offer` is handed a readout and its clamp in bytes.
+    /// Divides the window and changes the clamps that may change now. Calls `offer` with each readout whose clamp changes,
+    /// and the clamp in bytes.
     pub(crate) fn settle(&mut self, mut offer: impl FnMut(u16, u64)) {
         let (now, segment, readouts) = (self.now(), self.segment, &mut self.readouts);
         self.shares.share_out(now, |readout, segments, _| {
@@ -166,8 +167,8 @@ impl Windows {
         }
     }
 
-    /// True if the next request announces a smaller window than its readout may assume. TCP heeds that only with a new
-    /// offset (RFC 9293 §3.10.7.4, SND.WL1), so that a byte must be sent first.
+    /// Returns true if the next request announces a smaller window than the readout may assume. TCP accepts a smaller window
+    /// only from a segment with a newer sequence number (RFC 9293 §3.10.7.4, SND.WL1), so a byte must be sent first.
     pub(crate) fn shrinks(&mut self, readout: u16) -> bool {
         let Some(window) = self.readouts.get_mut(&readout) else { return false };
         let before = std::mem::replace(&mut window.believed, window.clamp);
@@ -187,14 +188,14 @@ mod tests {
         Windows::of(&scenario).unwrap()
     }
 
-    /// The bytes in flight of all senders of a toy network never exceed the window.
+    /// The bytes in flight from all readouts of a simple network never exceed the window.
     #[test]
     fn outstanding_answers_fit_in_any_order_of_requests() {
         let (segments, readouts) = (20_u64, 12_u16);
         let mut windows = windows(segments as u32);
         let segment = windows.segment;
         (0..readouts).for_each(|readout| windows.handle_connected(readout));
-        // Of each readout: bytes it owes, bytes sent, the edge that it was known; each answer has 30 segments.
+        // For each readout: bytes owed, bytes sent, and the highest edge that it knows. An answer has 30 segments.
         let mut owed = vec![0_u64; readouts.into()];
         let (mut sent, mut known) = (owed.clone(), vec![0_u64; readouts.into()]);
         let (mut waiting, mut answered, mut most) = (Vec::new(), 0, 0);
@@ -203,7 +204,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let one = (state >> 33) as u16 % readouts;
             if step % 250 == 0 && step < 30_000 {
-                // One event more: every readout is asked.
+                // One more event: every readout gets a request.
                 (0..readouts).for_each(|readout| {
                     windows.handle_wanted(readout);
                     waiting.push(readout);
@@ -223,7 +224,7 @@ mod tests {
                 let place = usize::from(readout);
                 known[place] = known[place].max(sent[place] + windows.readouts[&readout].clamp);
             }
-            // One sender sends all it may, and half of that arrives.
+            // One readout sends as much as its window allows. Half of its bytes in flight arrive, or all of them.
             let place = usize::from(one);
             let burst = owed[place].min(windows.readouts[&one].edge.saturating_sub(sent[place]));
             let on_its_way: u64 =
@@ -257,7 +258,7 @@ mod tests {
         windows.settle(|readout, bytes| offered.push((readout, bytes)));
         assert_eq!(offered, [(0, 10 * windows.segment)]);
         assert!(windows.shrinks(0) && !windows.shrinks(0));
-        // All of the window is promised: the second waits, and the first gets no more.
+        // The whole window is offered: the request to readout 1 waits, and readout 0 gets a smaller share.
         windows.handle_wanted(1);
         assert!(!windows.admit(1));
         windows.settle(|readout, bytes| offered.push((readout, bytes)));
