@@ -48,8 +48,8 @@ impl BarrierSystem {
     /// Reads the file and the scenario that it names.
     ///
     /// # Errors
-    /// If a file cannot be read or is invalid, if the scenario has no barrier workload or another number of senders, or if
-    /// the file has neither `key` nor `insecure = true`.
+    /// If a file cannot be read or is invalid. The file is invalid if its scenario has no barrier workload or another number
+    /// of senders, or if it has neither `key` nor `insecure = true`.
     pub fn load(path: &Path) -> Result<Self, BarrierError> {
         let text = fs::read_to_string(path).map_err(|source| BarrierError::file(path, source))?;
         let garbled = |text: String| BarrierError::Garbled { path: path.to_owned(), text };

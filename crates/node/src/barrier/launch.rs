@@ -139,7 +139,7 @@ impl LiveBarrier {
     /// Waits until the first round begins. Returns `false` if `stop` was set before.
     ///
     /// # Errors
-    /// If a process fails, or if no round begins within [`READY_MAX`].
+    /// If a process fails, or if no round begins within 30 s.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, BarrierError> {
         let until = Instant::now() + READY_MAX;
         while !self.folder.join(STARTED_FILE).exists() {
@@ -176,8 +176,8 @@ impl LiveBarrier {
         Ok(())
     }
 
-    /// Waits until the aggregator has ended, and up to [`END_MARGIN`] for the senders. Asks the aggregator to end if `stop`
-    /// is set or the stall limit has passed, and kills it if it does not end.
+    /// Waits until the aggregator has ended, then at most 5 s for the senders. Asks the aggregator to end if `stop` is set, or
+    /// after 5 s beyond the stall limit. Kills an aggregator that does not end within 10 s beyond the stall limit.
     ///
     /// # Errors
     /// If a process fails.

@@ -19,7 +19,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles.
+    /// All roles, in the order of their declaration.
     pub const ALL: [Self; 5] =
         [Self::Supervisor, Self::Readout, Self::Collector, Self::Processor, Self::Logger];
 

@@ -33,8 +33,8 @@
 //!
 //! The leader learns that a readout abstains, and has the present leadership decided again in the next two terms. Then
 //! all readouts vote. One or two readouts have no majority without the abstaining one: the leader continues, and no
-//! further term is decided. Two leaders in one term are possible only if the first supervisor lost its log, a majority
-//! lost its files, and none of them has learned of a term.
+//! further term is decided. Two leaders in one term are possible only if the first supervisor lost its log and a majority
+//! lost its files. In addition, none of them may have learned of a term.
 
 mod log;
 mod message;

@@ -1,8 +1,8 @@
 //! A supervisor in a system with a standby: it leads, or it follows the leader's log and takes over if the leader is lost.
 //!
 //! [`succession`](crate::succession) decides who leads. A leader sends a message of its role once the records before it
-//! are on its disk and, while it is paired, on the partner's disk. A follower that takes over continues from its log as
-//! from the journal of an earlier life.
+//! are on its disk. A paired leader also waits until they are on the partner's disk. A follower that takes over continues
+//! from its log as from the journal of an earlier life.
 
 mod follower;
 mod leader;
