@@ -33,7 +33,7 @@ pub struct SuccessionState {
     pub leads: bool,
     /// True if this supervisor leads paired, or is the partner that may take over. False while it proposes a term.
     pub is_paired: bool,
-    /// True if this supervisor's log has a pairing with itself that is not known to be decided.
+    /// True if this supervisor is the partner in a pairing of its log that is not known to be decided.
     pub is_pairing: bool,
 }
 

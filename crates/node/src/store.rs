@@ -486,7 +486,7 @@ fn finish(
     file.sync_all()?;
     let name = path.to_string_lossy();
     machine.rename(path, Path::new(name.strip_suffix(WRITING).unwrap_or(&name)))?;
-    // The file is complete under either name: after a loss of power, the next start renames it again.
+    // The file is complete under either name: after a loss of power, the next start finishes it again.
     if let Err(error) = path.parent().map_or(Ok(()), |folder| machine.sync_folder(folder)) {
         tracing::warn!(%error, file = %path.display(), "a finished file may have its former name after a loss of power");
     }

@@ -116,7 +116,7 @@ impl PairedSupervisor {
         (self.wants_turn, self.wrote_term) = (true, true);
     }
 
-    /// Renews the term for a readout that abstains, having lost the record of its votes. It votes again two terms later.
+    /// Renews the term for a readout that has lost the record of its votes: it votes again after two further terms.
     pub(super) fn renew(&mut self, now: Instant, term: u64) {
         // A pairing in progress brings the next term. One or two readouts have no majority without the abstaining one.
         let is_free = !self.proposer.is_busy() && self.log.pairing(self.known).is_none();

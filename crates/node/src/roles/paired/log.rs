@@ -132,7 +132,7 @@ impl SharedLog {
     }
 
     /// Returns the pairing with this log that its leader may have had decided before it was lost; `None` if there is none.
-    /// Its line is on disk here, so this log has every record that was acted upon before the pairing.
+    /// Its line is on disk here, so this log has every record that was acted upon.
     pub(super) fn pairing_with_this(&self, known: Leadership) -> Option<Leadership> {
         let (value, end) = self.pairing(known)?;
         (value.partner == self.id && end <= self.size).then_some(value)

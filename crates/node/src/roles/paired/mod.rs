@@ -216,7 +216,7 @@ impl PairedSupervisor {
         }
         if led {
             tracing::error!(term = self.known.term, "stops assigning: the other supervisor has taken over");
-            // The other log has the later term, so a pairing in this log must not be proposed any more.
+            // The audit chooses the log with the latest term, which is the other one: the pairing in this log is void.
             self.log.forget_pairing();
         }
         (self.is_elected, self.has_leader) = (false, false);
