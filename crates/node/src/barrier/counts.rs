@@ -23,8 +23,8 @@ pub struct TcpCounts {
     pub cwnd: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u64,
-    /// Minimum round-trip time over the kernel's `tcp_min_rtt_wlen`, microseconds; `u32::MAX` before the first sample.
-    pub rtt_min_us: u64,
+    /// Minimum round-trip time over the kernel's `tcp_min_rtt_wlen`, microseconds; `None` before the first sample.
+    pub rtt_min_us: Option<u64>,
 }
 
 impl TcpCounts {
@@ -42,7 +42,7 @@ impl TcpCounts {
             acked_bytes: info.acked_bytes,
             cwnd: info.cwnd.into(),
             rtt_us: info.rtt.as_micros() as u64,
-            rtt_min_us: info.rtt_min.map_or(u32::MAX.into(), |least| least.as_micros() as u64),
+            rtt_min_us: info.rtt_min.map(|least| least.as_micros() as u64),
         })
     }
 

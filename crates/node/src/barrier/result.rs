@@ -83,7 +83,7 @@ pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, 
             fast_retransmits: None,
             spurious_retransmits: Some(sent.info.duplicates),
             cwnd_packets_max: None,
-            rtt_min_ps: Some(sent.info.rtt_min_us * 1_000_000),
+            rtt_min_ps: sent.info.rtt_min_us.map(|us| us * 1_000_000),
             rtt_smoothed_ps: Some(sent.info.rtt_us * 1_000_000),
         });
     }
