@@ -26,7 +26,7 @@ fn case_names(page: &str) -> Vec<&str> {
     rows.filter_map(|row| Some(row.split('|').nth(1)?.trim())).collect()
 }
 
-/// Random cases: the page lists those that differ. Of 45 measured ones 28 agreed when they were measured.
+/// Random cases: the page lists those that differ. Of 45 measured ones 33 agreed when they were measured.
 #[test]
 fn drawn_cases_agree_as_often_as_when_they_were_measured() {
     let scratch = Folder::new("validate-drawn");
@@ -35,7 +35,7 @@ fn drawn_cases_agree_as_often_as_when_they_were_measured() {
     let table = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{table}{}", stderr(&output));
     let agree = table.lines().filter(|line| line.starts_with("drawn-") && line.ends_with("  agrees")).count();
-    assert!(agree >= 28, "{agree} cases agree:\n{table}");
+    assert!(agree >= 33, "{agree} cases agree:\n{table}");
     let written = std::fs::read_to_string(page).unwrap();
     let committed = std::fs::read_to_string(format!("{CASES}/../../docs/validation-drawn.md")).unwrap();
     assert_eq!(case_names(&written), case_names(&committed), "write docs/validation-drawn.md again");

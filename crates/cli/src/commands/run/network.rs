@@ -96,7 +96,7 @@ pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<Str
     }
     if effort.switch_late_mean_s > allowed_s {
         return Some(format!(
-            "the switch waited for a core for {:.2} ms each time it had something to do; {}",
+            "the switch waited for a core for {:.2} ms on average; {}",
             1e3 * effort.switch_late_mean_s,
             allowed(allowed_s)
         ));
@@ -109,7 +109,7 @@ pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<Str
     }
     if let Some(hosts) = effort.hosts.filter(|hosts| hosts.mean_s > allowed_s) {
         return Some(format!(
-            "hosts waited for a core for {:.2} ms each time they had something to do; {}",
+            "hosts waited for a core for {:.2} ms on average; {}",
             1e3 * hosts.mean_s,
             allowed(allowed_s)
         ));
@@ -118,10 +118,7 @@ pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<Str
 }
 
 fn allowed(seconds: f64) -> String {
-    format!(
-        "{:.2} ms is a tenth of the least time that a collection can take, and 0.5 ms at least",
-        1e3 * seconds
-    )
+    format!("the limit is {:.2} ms, a tenth of the least collection time", 1e3 * seconds)
 }
 
 /// Returns the longest mean wait of hosts and switches for a core that is allowed, in seconds.

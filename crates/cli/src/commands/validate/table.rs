@@ -160,7 +160,7 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
     let mut out = format!(
         "# The simulation compared with this kernel\n\n\
          Written by `fanin validate --markdown`; do not edit. Each case of `{}` is simulated with the\n\
-         profile `linux-6` and ten seeds, and run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
+         profile `linux-6` and ten seeds. It is run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
          behind the software switch. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
          Goals: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %;\n\
