@@ -30,8 +30,8 @@ pub(crate) enum InjectedFault {
     LoseVote(Host),
     /// A machine loses its power: its connections end silently, and files are torn.
     PowerLoss(Host),
-    /// A machine loses its power at this change of its disk from now on, in the middle of a turn. Only for machines
-    /// whose files may be torn.
+    /// A machine loses its power at this change of its disk from now on, in the middle of a turn. Worlds plan
+    /// this fault only for machines with files that a loss of power can tear.
     PowerLossAtChange(Host, u64),
     /// A process is stopped, and continued.
     Pause(Host),
