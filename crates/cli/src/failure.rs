@@ -281,6 +281,14 @@ pub(crate) enum Failure {
         /// Reason for the failure.
         reason: String,
     },
+    /// A live run of a search has no result, or lost data.
+    #[error("the run with {set} failed, and the search ends: {reason}")]
+    TrialRun {
+        /// The settings of the run.
+        set: String,
+        /// Reason for the failure.
+        reason: String,
+    },
     /// Cases cannot be run without privileges.
     #[error("{reason}")]
     Unprivileged {
@@ -390,6 +398,7 @@ impl Failure {
             Self::Barrier(error) if !error.is_permanent() => 1,
             Self::Bottleneck { .. } | Self::TooFast(_) => 4,
             Self::Process(error) if !error.is_permanent() => 1,
+            Self::TrialRun { .. } => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,

@@ -4,15 +4,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::{privileged, wait_for};
-
-/// Held by a test while its network works: two networks at once would disturb each other's times.
-fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use common::{alone, ledger_of, privileged, wait_for};
 
 fn fanin(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
@@ -503,18 +496,6 @@ fn events_are_built_through_the_switch() {
         assert!(output.status.success(), "{}", text(&output.stdout));
     }
     std::fs::remove_dir_all(&folder).unwrap();
-}
-
-/// The name of a run's network, by what stands in the folder of ledgers that was not there before.
-fn ledger_of(pid: u32) -> Option<(PathBuf, serde_json::Value)> {
-    for entry in std::fs::read_dir("/run/fanin").ok()?.flatten() {
-        let Ok(text) = std::fs::read(entry.path()) else { continue };
-        let Ok(ledger) = serde_json::from_slice::<serde_json::Value>(&text) else { continue };
-        if ledger["pid"] == pid {
-            return Some((entry.path(), ledger));
-        }
-    }
-    None
 }
 
 #[test]

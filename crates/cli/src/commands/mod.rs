@@ -9,6 +9,7 @@ mod explain;
 mod import;
 mod init;
 mod kept;
+mod live;
 mod man;
 mod node;
 mod plan;

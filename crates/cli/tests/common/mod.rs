@@ -11,6 +11,7 @@ pub mod skip;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The command, ready to be started with other pipes.
@@ -134,6 +135,12 @@ pub fn privileged() -> bool {
     root
 }
 
+/// Held by a test while its network works: two networks at once would disturb each other's times.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Looks for `awaited` until it is there.
 pub fn wait_for<T>(awaited: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(30);
@@ -144,4 +151,16 @@ pub fn wait_for<T>(awaited: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < until, "no {awaited} within 30 s");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The ledger of the network that a process has built, and its content.
+pub fn ledger_of(pid: u32) -> Option<(PathBuf, serde_json::Value)> {
+    for entry in std::fs::read_dir("/run/fanin").ok()?.flatten() {
+        let Ok(text) = std::fs::read(entry.path()) else { continue };
+        let Ok(ledger) = serde_json::from_slice::<serde_json::Value>(&text) else { continue };
+        if ledger["pid"] == pid {
+            return Some((entry.path(), ledger));
+        }
+    }
+    None
 }

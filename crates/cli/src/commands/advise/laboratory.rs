@@ -10,7 +10,7 @@ use super::lines::{self, AdvicePart, SmallestBuffer};
 use super::{Adviser, PRECISION};
 use crate::commands::source::Source;
 use crate::commands::tune::table::{Tuned, figure_text};
-use crate::commands::tune::trials::{self, Trials};
+use crate::commands::tune::trials::{self, TrialPlace, Trials};
 use crate::failure::Failure;
 
 /// Compared figures: first the depth of the deepest queue, which scales the buffers.
@@ -103,16 +103,20 @@ impl Adviser<'_> {
         let goal = Goal::new(Objective::new(Sense::Minimise, "mean")?, Vec::new())?;
         let name = lines::folder_name(AdvicePart::Laboratory, &measured.label);
         let out = self.arguments.out.as_ref().map(|out| out.join(&name));
-        let threads = self.arguments.threads.map_or_else(trials::cores, usize::from);
-        let mut trials = Trials::new(&source, &[], &goal, threads, out.as_deref(), self.arguments.quiet)?;
+        let place =
+            TrialPlace::Simulator { threads: self.arguments.threads.map_or_else(trials::cores, usize::from) };
+        let mut trials = Trials::new(&source, &[], &goal, place, out.as_deref(), self.arguments.quiet)?;
         let seeds = self.arguments.seeds.max(SEEDS_MIN);
         let limits = SearchLimits { seeds, simulations: seeds as usize, precision: PRECISION };
-        let found = trials.search(limits)?;
+        let found = trials.search(limits);
+        if let Some(failure) = trials.failure() {
+            return Err(failure);
+        }
         self.advice.is_stopped |= found.is_stopped;
         if found.is_stopped {
             return Ok(None);
         }
-        let tuned = Tuned { goal: &goal, keys: &[], limits, found: &found, played: trials.played() };
+        let tuned = Tuned { place, goal: &goal, keys: &[], limits, found: &found, played: trials.played() };
         let search = tuned.value(&trials.scenario());
         if let Some(out) = &out {
             tuned.write(out, &search)?;

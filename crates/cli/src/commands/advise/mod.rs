@@ -13,7 +13,7 @@ use fanin_tune::{Constraint, Gear, GearMemory, Goal, KeyRange, Objective, Search
 use crate::commands::sim;
 use crate::commands::source::Source;
 use crate::commands::tune::table::Tuned;
-use crate::commands::tune::trials::{self, Trials};
+use crate::commands::tune::trials::{self, TrialPlace, Trials};
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use lines::{Advice, AdviceLine, AdvicePart};
@@ -190,22 +190,24 @@ impl Adviser<'_> {
         let source = Source { source: self.source.source.clone(), sets };
         let folder = lines::folder_name(part, name);
         let out = self.arguments.out.as_ref().map(|out| out.join(&folder));
-        let threads = self.arguments.threads.map_or_else(trials::cores, usize::from);
-        let mut trials = Trials::new(&source, keys, goal, threads, out.as_deref(), self.arguments.quiet)?;
+        let place =
+            TrialPlace::Simulator { threads: self.arguments.threads.map_or_else(trials::cores, usize::from) };
+        let mut trials = Trials::new(&source, keys, goal, place, out.as_deref(), self.arguments.quiet)?;
         let limits = SearchLimits {
             seeds: self.arguments.seeds,
             simulations: SIMULATIONS.saturating_mul(self.arguments.seeds as usize),
             precision: PRECISION,
         };
-        let found = match trials.search(limits) {
-            Ok(found) => found,
-            Err(Failure::Sim(error)) => {
+        let found = trials.search(limits);
+        match trials.failure() {
+            None => {}
+            Some(Failure::Sim(error)) => {
                 self.advice.refused(part, name, &error.to_string(), needs);
                 return Ok(());
             }
-            Err(failure) => return Err(failure),
-        };
-        let tuned = Tuned { goal, keys, limits, found: &found, played: trials.played() };
+            Some(failure) => return Err(failure),
+        }
+        let tuned = Tuned { place, goal, keys, limits, found: &found, played: trials.played() };
         let value = tuned.value(&trials.scenario());
         if let Some(out) = &out {
             tuned.write(out, &value)?;

@@ -1,11 +1,11 @@
-//! `fanin tune`: the best values of settings, found by simulation.
+//! `fanin tune`: the best values of settings, found by simulations or live runs.
 
 pub(super) mod table;
 pub(super) mod trials;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use fanin_tune::{
     Constraint, Goal, KeyRange, Objective, SearchLimits, SearchOutcome, Sense, Target, TunedKey,
     TunedKeyError,
@@ -17,7 +17,7 @@ use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use table::Tuned;
-use trials::Trials;
+use trials::{TrialPlace, Trials};
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("objective").required(true))]
@@ -27,7 +27,7 @@ use trials::Trials;
 An objective or constraint names a figure: collected, completed, mean, p50, p99, max (collection or request times), slowdown,
 slowdown_p99, slowdown_bound, slowdown_bound_p99, goodput, drops, queue, timeouts. An objective may also be a setting.
 docs/howto/tune.md says how the search works. The exit code is 1 where no tried value meets the constraints, 130 after Ctrl-C;
-what was simulated is written all the same."
+what was simulated or measured is written all the same."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -45,10 +45,13 @@ pub(crate) struct Arguments {
     /// a setting is the objective and is not named here, its range is a 64th to 64 times.
     #[arg(long, value_name = "KEY[=LOW..HIGH],...", value_delimiter = ',')]
     over: Vec<KeyRange>,
+    /// Simulate the scenario, or run it for real in network namespaces, as `fanin run` does.
+    #[arg(long = "in", value_name = "PLACE", value_enum, default_value_t = SearchPlace::Sim)]
+    place: SearchPlace,
     /// Seeds of each point: `run.seed` and those that follow. A point that is clearly worse with the first gets no others.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
-    /// The most simulations.
+    /// The most simulations, or runs.
     #[arg(long, value_name = "MAX", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     simulations: u32,
     /// The search ends when neighbouring values are this close to one another.
@@ -57,10 +60,10 @@ pub(crate) struct Arguments {
     /// The first seed, in place of the scenario's `run.seed`.
     #[arg(long, value_name = "N", value_parser = sim::seed)]
     seed: Option<u64>,
-    /// Simulations at a time; results never depend on it. By default one for each core.
+    /// Simulations at a time; results never depend on it. By default one for each core. Runs go one after the other.
     #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
-    /// Write tune.json, tune.csv, the files and page of a sweep, and a folder for each simulation into a folder.
+    /// Write tune.json, tune.csv, the files and page of a sweep, and a folder for each simulation or run into a folder.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
     /// Write the content of tune.json to a file; `-` is standard output, which then holds nothing else.
@@ -69,6 +72,15 @@ pub(crate) struct Arguments {
     /// Show no progress and no table.
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// The place where a search plays a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SearchPlace {
+    /// In the simulator.
+    Sim,
+    /// On this machine: processes, the kernel's TCP, and the software switch; needs root.
+    Run,
 }
 
 pub(super) fn precision(text: &str) -> Result<Ratio, String> {
@@ -91,15 +103,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let sets = arguments.source.sets.iter().cloned().chain(seed).collect();
     let source = Source { source: arguments.source.source.clone(), sets };
     let keys = keys(&source, &goal, &arguments.over)?;
-    let threads = arguments.threads.map_or_else(trials::cores, usize::from);
-    let mut trials = Trials::new(&source, &keys, &goal, threads, arguments.out.as_deref(), arguments.quiet)?;
+    let place = match arguments.place {
+        SearchPlace::Sim => {
+            TrialPlace::Simulator { threads: arguments.threads.map_or_else(trials::cores, usize::from) }
+        }
+        SearchPlace::Run => TrialPlace::Live,
+    };
+    let mut trials = Trials::new(&source, &keys, &goal, place, arguments.out.as_deref(), arguments.quiet)?;
     let limits = SearchLimits {
         seeds: arguments.seeds,
         simulations: arguments.simulations as usize,
         precision: arguments.precision.as_f64(),
     };
-    let found = trials.search(limits)?;
-    let tuned = Tuned { goal: &goal, keys: &keys, limits, found: &found, played: trials.played() };
+    let found = trials.search(limits);
+    let failure = trials.failure();
+    if found.tried.is_empty()
+        && let Some(failure) = failure
+    {
+        return Err(failure);
+    }
+    let tuned = Tuned { place, goal: &goal, keys: &keys, limits, found: &found, played: trials.played() };
     let value = tuned.value(&trials.scenario());
     if let Some(folder) = &arguments.out {
         tuned.write(folder, &value)?;
@@ -114,7 +137,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
         }
     }
-    ending(&tuned, &found)
+    match failure {
+        Some(failure) => Err(failure),
+        None => ending(&tuned, &found),
+    }
 }
 
 /// Returns the end of the command: success, a stop, or no point that meets the constraints.

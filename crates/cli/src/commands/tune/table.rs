@@ -11,7 +11,7 @@ use fanin_tune::{Goal, SearchLimits, SearchOutcome, Sense, Target, TriedPoint, T
 use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::trials::{Played, folder_name};
+use super::trials::{Played, TrialPlace, folder_name};
 use crate::failure::Failure;
 use crate::summary::rate;
 
@@ -26,6 +26,7 @@ const FLAT: f64 = 0.05;
 
 /// A finished search with its objective and settings.
 pub(crate) struct Tuned<'a> {
+    pub(crate) place: TrialPlace,
     pub(crate) goal: &'a Goal,
     pub(crate) keys: &'a [TunedKey],
     pub(crate) limits: SearchLimits,
@@ -139,8 +140,7 @@ impl Tuned<'_> {
             let _ = writeln!(out, "{}", cells.join("  ").trim_end());
         }
         out.push('\n');
-        let points = self.found.tried.len();
-        let _ = writeln!(out, "{points} points tried in {} simulations", self.found.simulations);
+        let _ = writeln!(out, "{}", self.tried());
         if self.found.simulations >= self.limits.simulations {
             out.push_str("note: that is all that --simulations allows; more may find a better value\n");
         }
@@ -159,12 +159,11 @@ impl Tuned<'_> {
         let over: Vec<String> =
             self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();
         let question = format!(
-            "Objective: the {sense} {}. Constraints: {}. Tried: {}, {} points in {} simulations",
+            "Objective: the {sense} {}. Constraints: {}. Ranges: {}. {}",
             self.goal.objective.name(),
             self.constraints(),
             over.join(", "),
-            self.found.tried.len(),
-            self.found.simulations
+            self.tried()
         );
         let mut answer = vec![question];
         match self.found.best() {
@@ -175,9 +174,27 @@ impl Tuned<'_> {
                 }
             }
             Some(best) => answer.push(self.nearest(best)),
-            None => answer.push("nothing was simulated".to_owned()),
+            None => answer.push("nothing was tried".to_owned()),
         }
         answer
+    }
+
+    /// Returns the numbers of points and trials, and of events or requests in live runs.
+    fn tried(&self) -> String {
+        let (points, trials) = (self.found.tried.len(), self.found.simulations);
+        match self.place {
+            TrialPlace::Simulator { .. } => format!("{points} points tried in {trials} simulations"),
+            TrialPlace::Live => {
+                let samples: u64 =
+                    self.played.iter().filter_map(|played| played.result.summary.samples()).sum();
+                let unit = if self.played.iter().any(|played| played.result.summary.requests.is_some()) {
+                    "requests"
+                } else {
+                    "events"
+                };
+                format!("{points} points tried in {trials} live runs of {samples} {unit} in all")
+            }
+        }
     }
 
     /// Describes the best point, a line for each statement.
@@ -272,6 +289,10 @@ impl Tuned<'_> {
             "over": over,
             "seeds": self.limits.seeds,
             "precision": self.limits.precision,
+            "in": match self.place {
+                TrialPlace::Simulator { .. } => "sim",
+                TrialPlace::Live => "run",
+            },
             "simulations": self.found.simulations,
             "stopped": self.found.is_stopped,
             "answer": self.answer(),

@@ -1,6 +1,7 @@
-//! Simulates the trials of a search.
+//! Plays the trials of a search, simulated or live.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use fanin_report::{Records, RunResult, ScenarioName};
 use fanin_runs::{RunControl, SweepRun};
@@ -8,6 +9,7 @@ use fanin_scenario::Loaded;
 use fanin_tune::{End, Goal, Score, SearchLimits, SearchOutcome, Target, Trial, TunedKey, search};
 use indicatif::ProgressBar;
 
+use crate::commands::live::{self, LiveEnd, ResultFolder};
 use crate::commands::sim;
 use crate::commands::source::Source;
 use crate::failure::Failure;
@@ -18,7 +20,19 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A trial that was simulated.
+/// Runs of a trial before the search ends, because the machine was the bottleneck in each.
+const ATTEMPTS: usize = 2;
+
+/// The place where the trials of a search are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrialPlace {
+    /// In the simulator, this number at a time.
+    Simulator { threads: usize },
+    /// On this machine, one after the other.
+    Live,
+}
+
+/// A trial that was played.
 pub(crate) struct Played {
     /// The settings, as for `--set`.
     pub(crate) set: Vec<String>,
@@ -33,10 +47,12 @@ pub(crate) struct Trials<'a> {
     source: &'a Source,
     keys: &'a [TunedKey],
     goal: &'a Goal,
-    threads: usize,
+    place: TrialPlace,
     out: Option<PathBuf>,
     quiet: bool,
     base: Loaded,
+    /// The scale of the first live run, which the others keep.
+    scale: Option<f64>,
     played: Vec<Played>,
     failure: Option<Failure>,
 }
@@ -46,17 +62,28 @@ impl<'a> Trials<'a> {
         source: &'a Source,
         keys: &'a [TunedKey],
         goal: &'a Goal,
-        threads: usize,
+        place: TrialPlace,
         out: Option<&Path>,
         quiet: bool,
     ) -> Result<Self, Failure> {
         // The warnings have been printed.
         let base = fanin_scenario::load(&source.source, &source.sets)?;
         let out = out.map(Path::to_owned);
-        Ok(Self { source, keys, goal, threads, out, quiet, base, played: Vec::new(), failure: None })
+        Ok(Self {
+            source,
+            keys,
+            goal,
+            place,
+            out,
+            quiet,
+            base,
+            scale: None,
+            played: Vec::new(),
+            failure: None,
+        })
     }
 
-    /// Returns the simulated trials, in order.
+    /// Returns the played trials, in order.
     pub(crate) fn played(&self) -> &[Played] {
         &self.played
     }
@@ -66,42 +93,37 @@ impl<'a> Trials<'a> {
         ScenarioName { name: self.base.name.clone(), hash: self.base.hash() }
     }
 
-    /// Searches for the best point.
-    pub(crate) fn search(&mut self, limits: SearchLimits) -> Result<SearchOutcome, Failure> {
+    /// Searches for the best point. The search ends early at a trial that fails; see [`Self::failure`].
+    pub(crate) fn search(&mut self, limits: SearchLimits) -> SearchOutcome {
         let axes: Vec<_> = self.keys.iter().map(|key| key.axis).collect();
         let end: Option<End> = self.goal.end().filter(|_| axes.len() == 1);
-        let bar = output::bar(self.quiet, "{wide_bar} {pos} of at most {len} simulations");
+        let bar = output::bar(
+            self.quiet,
+            match self.place {
+                TrialPlace::Simulator { .. } => "{wide_bar} {pos} of at most {len} simulations",
+                TrialPlace::Live => "{wide_bar} {pos} of at most {len} runs, {msg}",
+            },
+        );
         bar.set_length(limits.simulations as u64);
         let found = search(&axes, end, limits, &mut |trials| self.play(trials, &bar));
         bar.finish_and_clear();
-        self.failure.take().map_or(Ok(found), Err)
+        found
     }
 
-    /// Simulates a batch. Returns a score for each trial; fewer after Ctrl-C or a failure.
+    /// Takes the failure that ended the search.
+    pub(crate) fn failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// Plays a batch. Returns a score for each trial; fewer after Ctrl-C or a failure.
     fn play(&mut self, trials: &[Trial], bar: &ProgressBar) -> Vec<Score> {
         let loaded: Vec<Option<(Vec<String>, Loaded)>> =
             trials.iter().map(|trial| self.load(trial)).collect();
-        let runs: Vec<SweepRun> = loaded
-            .iter()
-            .flatten()
-            .map(|(_, loaded)| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
-            .collect();
-        let known: Vec<&Loaded> = loaded.iter().flatten().map(|(_, loaded)| loaded).collect();
-        let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
-        let before = self.played.len();
-        let out = self.out.as_deref();
-        let finished = fanin_runs::sweep_each(&runs, self.threads, &control, &|number, outcome| {
-            let (mut result, ending) = sim::finish(known[number], outcome?, None)?;
-            if let Err(Failure::Stopped) = ending {
-                return Err(Failure::Stopped);
-            }
-            if let Some(folder) = out {
-                sim::write(&folder.join(folder_name(before + number)), &result)?;
-            }
-            result.records = Records::default();
-            bar.inc(1);
-            Ok(result)
-        });
+        let known: Vec<&(Vec<String>, Loaded)> = loaded.iter().flatten().collect();
+        let finished = match self.place {
+            TrialPlace::Simulator { threads } => self.simulate(&known, threads, bar),
+            TrialPlace::Live => self.measure(&known, bar),
+        };
         let mut finished = finished.into_iter();
         let mut scores = Vec::new();
         for (trial, loaded) in trials.iter().zip(loaded) {
@@ -125,6 +147,85 @@ impl<'a> Trials<'a> {
         scores
     }
 
+    fn simulate(
+        &self,
+        trials: &[&(Vec<String>, Loaded)],
+        threads: usize,
+        bar: &ProgressBar,
+    ) -> Vec<Result<RunResult, Failure>> {
+        let runs: Vec<SweepRun> = trials
+            .iter()
+            .map(|(_, loaded)| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+            .collect();
+        let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
+        let before = self.played.len();
+        let out = self.out.as_deref();
+        fanin_runs::sweep_each(&runs, threads, &control, &|number, outcome| {
+            let (mut result, ending) = sim::finish(&trials[number].1, outcome?, None)?;
+            if let Err(Failure::Stopped) = ending {
+                return Err(Failure::Stopped);
+            }
+            if let Some(folder) = out {
+                sim::write(&folder.join(folder_name(before + number)), &result)?;
+            }
+            result.records = Records::default();
+            bar.inc(1);
+            Ok(result)
+        })
+    }
+
+    /// Runs the trials one after the other, up to the first that fails.
+    fn measure(
+        &mut self,
+        trials: &[&(Vec<String>, Loaded)],
+        bar: &ProgressBar,
+    ) -> Vec<Result<RunResult, Failure>> {
+        let mut results = Vec::new();
+        for (number, (set, loaded)) in trials.iter().enumerate() {
+            bar.set_message(set.join(" "));
+            let result = self.measure_one(&folder_name(self.played.len() + number), set, loaded);
+            let failed = result.is_err();
+            results.push(result);
+            if failed {
+                break;
+            }
+            bar.inc(1);
+        }
+        results
+    }
+
+    fn measure_one(&mut self, folder: &str, set: &[String], loaded: &Loaded) -> Result<RunResult, Failure> {
+        let results = ResultFolder::new(self.out.as_deref(), "tune")?;
+        let seed = format!("run.seed={}", loaded.scenario.run.seed);
+        let scale = self.scale.map(|scale| format!("run.scale={scale}"));
+        let sets: Vec<String> =
+            self.source.sets.iter().chain(set).cloned().chain([seed]).chain(scale).collect();
+        for attempt in 1.. {
+            let end = live::measure(Path::new(&self.source.source), &sets, &results.path.join(folder), None)?;
+            if interrupt::flag().load(Ordering::Relaxed) {
+                return Err(Failure::Stopped);
+            }
+            let failed = |reason: String| Failure::TrialRun { set: set.join(" "), reason };
+            let mut result = match end {
+                LiveEnd::Measured { result, fault: None } => result,
+                LiveEnd::Measured { fault: Some(reason), .. } | LiveEnd::Missing(reason) => {
+                    return Err(failed(reason));
+                }
+            };
+            match result.summary.invalid() {
+                Some(_) if attempt < ATTEMPTS => {}
+                Some(reason) => return Err(Failure::Bottleneck { reason: reason.to_owned() }),
+                None => {
+                    self.scale =
+                        self.scale.or(result.summary.machine.as_ref().and_then(|machine| machine.scale));
+                    result.records = Records::default();
+                    return Ok(*result);
+                }
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
     /// Loads the scenario of a trial, with its settings; `None` if the scenario's checks refuse the values.
     fn load(&self, trial: &Trial) -> Option<(Vec<String>, Loaded)> {
         let set: Vec<String> =
@@ -143,7 +244,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Returns the name of a simulation's folder.
+/// Returns the name of a trial's folder.
 pub(crate) fn folder_name(number: usize) -> String {
     format!("{number:03}")
 }

@@ -1,15 +1,14 @@
 //! One case: simulated, measured, judged.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanin_report::{Agreement, Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
 use fanin_runs::{RunControl, RunOutcome};
 use fanin_scenario::Loaded;
 
 use super::baseline::{KnownDifference, Recorded};
+use crate::commands::live::{self, LiveEnd};
 use crate::failure::Failure;
 use crate::{build_info, interrupt};
 
@@ -166,31 +165,15 @@ impl Case {
 
     /// Runs the case, as `fanin run` does, and returns the measurement.
     pub(super) fn measure(&self, out: &Path) -> Result<Measurement, Failure> {
-        // An earlier attempt's result must not be taken for this attempt's.
-        let _ = std::fs::remove_dir_all(out);
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("run").arg(&self.path).args(["--place", "namespaces", "--quiet"]).arg("--out").arg(out);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let run = &self.loaded.scenario.run;
-        let time = Duration::from_nanos((run.warmup + run.duration).as_nanos()) + OVERTIME;
-        let (code, said) = wait(child, time)?;
-        let reason = said.trim().trim_start_matches("error: ").to_owned();
-        match code {
-            // Other cases run without the feature that this case alone needs.
-            Some(3) if !cfg!(feature = "bpf") && reason.contains("`bpf`") => Ok(Measurement::Missing(reason)),
-            Some(3) => Err(Failure::Unprivileged { reason }),
-            // 4 says that the machine was the bottleneck; so does the summary.
-            Some(0 | 1 | 4) if out.join(fanin_report::SUMMARY_FILE).exists() => {
-                let mut result = fanin_report::read(out)?;
+        let limit = Duration::from_nanos((run.warmup + run.duration).as_nanos()) + OVERTIME;
+        Ok(match live::measure(&self.path, &[], out, Some(limit))? {
+            LiveEnd::Measured { mut result, .. } => {
                 result.label = "measured".into();
-                Ok(result.into())
+                (*result).into()
             }
-            _ => Ok(Measurement::Missing(if reason.is_empty() {
-                "it was ended by force".into()
-            } else {
-                reason
-            })),
-        }
+            LiveEnd::Missing(reason) => Measurement::Missing(reason),
+        })
     }
 
     /// Writes a page with the simulation and the measurement.
@@ -212,26 +195,6 @@ impl Case {
 fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
     fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))?;
     Ok(())
-}
-
-/// Waits for a process, at most `time`. Returns its exit code and the text of its standard error; no code for a killed process.
-fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failure> {
-    let began = Instant::now();
-    let mut pipe = child.stderr.take().expect("it is piped");
-    let reader = std::thread::spawn(move || std::io::read_to_string(&mut pipe).unwrap_or_default());
-    let code = loop {
-        if let Some(status) = child.try_wait()? {
-            break status.code();
-        }
-        if began.elapsed() > time || interrupt::flag().load(Ordering::Relaxed) {
-            // The next run removes its remains.
-            child.kill()?;
-            child.wait()?;
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    Ok((code, reader.join().unwrap_or_default()))
 }
 
 /// Returns the headroom of the machine in a few words; `None` if the summary lacks its figures.

@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 
 use self::baseline::{Baseline, Recorded};
 use self::case::{Case, JudgedCase, Measurement};
+use crate::commands::live::ResultFolder;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(&arguments.folder, &arguments.only)?;
     let path = arguments.folder.join(baseline::FILE);
     let mut baseline = Baseline::read(&path)?;
-    let out = ResultFolder::new(arguments.out.as_deref())?;
+    let out = ResultFolder::new(arguments.out.as_deref(), "validate")?;
     let bar = output::bar(false, "{wide_bar} {pos} of {len} cases, {msg}, {eta} left");
     bar.set_length(cases.len() as u64);
     let mut judged = Vec::new();
@@ -157,30 +158,4 @@ fn cases(folder: &Path, only: &[String]) -> Result<Vec<Case>, Failure> {
     });
     let cases: Vec<Case> = named.map(|(name, path)| Case::load(name, path)).collect::<Result<_, _>>()?;
     if cases.is_empty() { Err(no_cases()) } else { Ok(cases) }
-}
-
-/// Folder of results while cases are judged; removed at the end unless the user named it.
-struct ResultFolder {
-    path: PathBuf,
-    is_kept: bool,
-}
-
-impl ResultFolder {
-    fn new(asked: Option<&Path>) -> Result<Self, Failure> {
-        let path = asked.map_or_else(
-            || std::env::temp_dir().join(format!("fanin-validate-{}", std::process::id())),
-            Path::to_owned,
-        );
-        std::fs::create_dir_all(&path).map_err(|error| Failure::Write { path: path.clone(), error })?;
-        Ok(Self { path, is_kept: asked.is_some() })
-    }
-}
-
-impl Drop for ResultFolder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // A folder that cannot be removed stays with the temporary files.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }
