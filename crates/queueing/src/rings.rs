@@ -277,9 +277,8 @@ impl<H: Copy + Default> Rings<H> {
         self.frames += 1;
         if state.wait == RingWait::Idle {
             if state.flags & PAUSED == 0 {
-                let opens_at = state.opens_at(now, frame.bytes + self.overhead);
-                let waits = state.wait_until(now, opens_at);
-                self.join(now, ring, waits, opens_at);
+                let tokens_at = state.choose_list(now, now, frame.bytes + self.overhead);
+                self.join(now, ring, tokens_at);
             }
         } else if self.discipline == Discipline::LongestFirst && state.wait == RingWait::Ready {
             self.remove_ready(ring);
@@ -362,10 +361,8 @@ impl<H: Copy + Default> Rings<H> {
         }
         match next {
             Some(next) => {
-                let next = next.bytes + self.overhead;
-                let opens_at = state.opens_at(at, next);
-                let waits = state.wait_until(now, opens_at);
-                self.join(now, ring, waits, opens_at);
+                let tokens_at = state.choose_list(now, at, next.bytes + self.overhead);
+                self.join(now, ring, tokens_at);
             }
             None => {
                 state.wait = RingWait::Idle;
@@ -476,18 +473,16 @@ impl<H: Copy + Default> Rings<H> {
         if state.flags & PAUSED != 0 {
             return;
         }
-        let opens_at = state.opens_at(now, state.first.frame.bytes + self.overhead);
-        let waits = state.wait_until(now, opens_at);
-        self.join(now, ring, waits, opens_at);
+        let tokens_at = state.choose_list(now, now, state.first.frame.bytes + self.overhead);
+        self.join(now, ring, tokens_at);
     }
 
-    /// Parks a ring until `opens_at` if it waits for tokens, and otherwise puts it into the list for turns.
+    /// Puts a ring into its list: parks it until `tokens_at`, or lets it wait for its turn if that is `None`.
     #[inline]
-    fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
-        if waits {
-            self.wheel.park(now, ring as u32, opens_at);
-        } else {
-            self.insert_ready(ring);
+    fn join(&mut self, now: Instant, ring: usize, tokens_at: Option<Instant>) {
+        match tokens_at {
+            Some(at) => self.wheel.park(now, ring as u32, at),
+            None => self.insert_ready(ring),
         }
     }
 

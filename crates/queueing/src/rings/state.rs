@@ -62,21 +62,22 @@ impl<H: Copy + Default> RingState<H> {
         self.bytes_unchecked_max = cold.bytes_max.min(self.bytes_limit);
     }
 
-    /// Notes the list for a ring with tokens from `opens_at` on. Returns true if the ring lacks tokens at `now`.
+    /// Chooses the list of a ring whose first frame, of `bytes` bytes on the wire, became the first at `since`. Returns the time
+    /// at which the ring has tokens for it; `None` if it has them at `now`.
     #[inline]
-    pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
-        let waits = opens_at > now;
-        self.wait = if waits { RingWait::Parked } else { RingWait::Ready };
-        waits
+    pub(super) fn choose_list(&mut self, now: Instant, since: Instant, bytes: u32) -> Option<Instant> {
+        let tokens_at = self.update_due(since, bytes);
+        let is_parked = tokens_at > now;
+        self.wait = if is_parked { RingWait::Parked } else { RingWait::Ready };
+        is_parked.then_some(tokens_at)
     }
 
-    /// The time at which the bucket has tokens for the ring's first frame of `bytes` bytes. Also sets the frame's due time; it
-    /// became the first frame at `since`.
+    /// Sets the due time of the first frame. Returns the time at which the ring's bucket has tokens for it.
     #[inline]
-    pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
-        let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
-        self.due = since.max(at);
-        at
+    fn update_due(&mut self, since: Instant, bytes: u32) -> Instant {
+        let tokens_at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
+        self.due = since.max(tokens_at);
+        tokens_at
     }
 }
 
