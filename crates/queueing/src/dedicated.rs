@@ -231,7 +231,7 @@ impl Dedicated {
     }
 
     /// Returns true if frames may be marked or dropped early.
-    pub const fn marks(&self) -> bool {
+    pub const fn has_aqm(&self) -> bool {
         self.aqm.is_some()
     }
 

@@ -73,7 +73,7 @@ pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
     rings: Vec<ConfiguredRing>,
     /// True if any queue marks, so that frames' ECN bits must be read.
-    marks: bool,
+    reads_ecn: bool,
     /// The time of the last service of the queues.
     clock: Instant,
     /// Dequeued frames without room in the driver, the next one last.
@@ -156,7 +156,7 @@ impl<H: Copy + Default> Output<H> {
         let mut output = Self {
             queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],
-            marks: spec.mark.is_some(),
+            reads_ecn: spec.mark.is_some(),
             clock: Instant::START,
             unsent: Vec::new(),
             rate: spec.rate,
@@ -181,10 +181,10 @@ impl<H: Copy + Default> Output<H> {
 
     // The path of a frame.
 
-    /// Returns true if any queue here marks.
+    /// Returns true if any queue here marks, so that the ECN bits of frames must be read.
     #[inline]
-    pub(super) const fn marks(&self) -> bool {
-        self.marks
+    pub(super) const fn reads_ecn(&self) -> bool {
+        self.reads_ecn
     }
 
     /// Returns true if a frame for an empty queue can leave at once. No frame may wait before it, no queue may mark,
@@ -195,7 +195,7 @@ impl<H: Copy + Default> Output<H> {
             && self.unsent.is_empty()
             && self.impairment.is_none()
             && self.paused_until <= now
-            && !self.marks
+            && !self.reads_ecn
     }
 
     /// Returns the longest frame that may pass the plain queue, 0 if none may. `None` unless [`Self::check_plain`] was called
@@ -382,8 +382,8 @@ impl<H: Copy + Default> Output<H> {
     }
 
     /// Notes that the plain queue marks. `false` changes nothing, because another queue may mark.
-    pub(super) const fn set_plain_marks(&mut self, marks: bool) {
-        self.marks |= marks;
+    pub(super) const fn set_plain_marker(&mut self, has_marker: bool) {
+        self.reads_ecn |= has_marker;
     }
 
     /// Sets or ends the impairment; frames that it delays keep their times.
@@ -420,7 +420,7 @@ impl<H: Copy + Default> Output<H> {
             alarm_level: alarm_level(spec),
             ..ConfiguredRing::default()
         };
-        self.marks |= spec.mark.is_some();
+        self.reads_ecn |= spec.mark.is_some();
         if let Some(ring) = self.rings.iter().position(|ring| ring.is_free) {
             self.queue.renew_ring(self.clock, ring, &settings)?;
             self.rings[ring] = state;
@@ -441,7 +441,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_shaping(self.clock, ring, settings.shaping)?;
         self.queue.set_priority(self.clock, ring, settings.priority);
         self.queue.set_aqm(ring, settings.aqm);
-        self.marks |= spec.mark.is_some();
+        self.reads_ecn |= spec.mark.is_some();
         let state = &mut self.rings[ring];
         (state.alarm_level, state.spec) = (alarm_level(spec), Some(spec.clone()));
         Ok(())

@@ -159,7 +159,7 @@ impl<H: Copy + Default> Outputs<H> {
     pub(super) fn set_plain_mark(&mut self, port: usize, mark: Option<MarkSpec>, rate: Option<Rate>) {
         self.check += 1;
         self.memory.set_aqm(port, aqm_of(mark, self.mtu, rate).expect("a configuration that was checked"));
-        self.outputs[port].set_plain_marks(mark.is_some());
+        self.outputs[port].set_plain_marker(mark.is_some());
     }
 
     /// Starts a burst of frames: plain queues are checked again before frames may pass them.

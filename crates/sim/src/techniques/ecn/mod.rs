@@ -27,7 +27,7 @@ impl TechniqueHooks for EcnTechnique {
         let fabric = &view.engine.fabric;
         let (mut offered, mut marked, mut dropped) = (0, 0, 0);
         let mut any = false;
-        for buffer in fabric.buffers().filter(|buffer| buffer.marks()) {
+        for buffer in fabric.buffers().filter(|buffer| buffer.has_aqm()) {
             any = true;
             let counters = buffer.counters();
             offered += counters.enqueued.frames + counters.dropped_total().frames;

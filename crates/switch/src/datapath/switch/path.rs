@@ -280,7 +280,7 @@ impl<D: Driver> Switch<D> {
             }
         }
         let out = self.outputs.output(output);
-        let ecn = if out.marks() {
+        let ecn = if out.reads_ecn() {
             ecn_of(self.driver.head(frame.handle), ethernet)
         } else {
             EcnCodepoint::NotCapable
