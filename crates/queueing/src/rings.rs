@@ -61,9 +61,9 @@ struct RingState<H> {
     /// All frames except the first.
     others: Fifo<RingSlot<H>>,
     bytes: u64,
-    /// The lesser of limit and high-water mark: an arrival up to it meets the limit and sets no mark.
-    bytes_unchecked_max: u64,
-    frames_unchecked_max: u32,
+    /// The lesser of limit and high-water mark: an arrival up to this threshold meets the limit and sets no mark.
+    bytes_threshold: u64,
+    frames_threshold: u32,
     wait: RingWait,
     /// True if the ring has a first frame.
     has_first: bool,
@@ -196,8 +196,8 @@ impl<H: Copy + Default> Rings<H> {
         self.rings.push(RingState {
             others,
             bytes: 0,
-            bytes_unchecked_max: 0,
-            frames_unchecked_max: 0,
+            bytes_threshold: 0,
+            frames_threshold: 0,
             wait: RingWait::Idle,
             has_first: false,
             shaped: shaping.is_some(),
@@ -262,8 +262,8 @@ impl<H: Copy + Default> Rings<H> {
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
-        if (state.len() >= state.frames_unchecked_max || bytes > state.bytes_unchecked_max)
-            && !state.admits_above_mark(bytes, &mut self.cold[ring])
+        if (state.len() >= state.frames_threshold || bytes > state.bytes_threshold)
+            && !state.admits_above_threshold(bytes, &mut self.cold[ring])
         {
             return self.refuse(ring, AdmissionLimit::Ring, frame.bytes);
         }
@@ -428,7 +428,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn reset_marks(&mut self, ring: usize) {
         let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
         (cold.bytes_max, cold.frames_max) = (state.bytes, state.len());
-        state.update_unchecked(cold);
+        state.update_thresholds(cold);
     }
 
     /// Asserts that each ring holds the arrived frames and bytes without the departed ones, as its occupancy says. Each

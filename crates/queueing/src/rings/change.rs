@@ -46,7 +46,7 @@ impl<H: Copy + Default> Rings<H> {
         }
         let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
         (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.update_unchecked(cold);
+        state.update_thresholds(cold);
         if self.discipline == Discipline::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -117,7 +117,7 @@ impl<H: Copy + Default> Rings<H> {
         (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
         let cold = &mut self.cold[ring];
         (cold.bytes_max, cold.frames_max) = (0, 0);
-        state.update_unchecked(cold);
+        state.update_thresholds(cold);
         cold.priority = settings.priority;
         (cold.marked, cold.dropped, cold.emptied_at) = (FrameCount::default(), Default::default(), now);
         Ok(())

@@ -44,22 +44,22 @@ impl<H: Copy + Default> RingState<H> {
         first.into_iter().chain(self.others.iter())
     }
 
-    /// Decides an arrival above a high-water mark or a limit. Returns true if it may enter, and then raises the marks.
+    /// Decides an arrival above one of the thresholds, that is, above a high-water mark or a limit. Returns true if it may enter, and then raises the marks.
     #[inline(never)]
-    pub(super) fn admits_above_mark(&mut self, bytes: u64, cold: &mut ColdState) -> bool {
+    pub(super) fn admits_above_threshold(&mut self, bytes: u64, cold: &mut ColdState) -> bool {
         let frames = self.len() + 1;
         let fits = frames <= cold.frames_limit && bytes <= self.bytes_limit;
         if fits {
             cold.frames_max = cold.frames_max.max(frames);
             cold.bytes_max = cold.bytes_max.max(bytes);
-            self.update_unchecked(cold);
+            self.update_thresholds(cold);
         }
         fits
     }
 
-    pub(super) fn update_unchecked(&mut self, cold: &ColdState) {
-        self.frames_unchecked_max = cold.frames_max.min(cold.frames_limit);
-        self.bytes_unchecked_max = cold.bytes_max.min(self.bytes_limit);
+    pub(super) fn update_thresholds(&mut self, cold: &ColdState) {
+        self.frames_threshold = cold.frames_max.min(cold.frames_limit);
+        self.bytes_threshold = cold.bytes_max.min(self.bytes_limit);
     }
 
     /// Chooses the list of a ring whose first frame, of `bytes` bytes on the wire, became the first at `since`. Returns the time
