@@ -200,7 +200,7 @@ impl Dedicated {
     /// Counts frames that left at `at` without being stored, as there was room for them. They count as enqueued and
     /// departed, and leave the high-water marks unchanged.
     #[inline]
-    pub(crate) fn pass(&mut self, at: Instant, passed: FrameCount) {
+    pub(crate) fn count_cut_through(&mut self, at: Instant, passed: FrameCount) {
         self.counters.enqueued += passed;
         self.counters.departed += passed;
         self.emptied_at = at;

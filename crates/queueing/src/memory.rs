@@ -110,8 +110,8 @@ impl Memory {
     /// # Panics
     /// If there is no such port.
     #[inline]
-    pub fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
-        self.outputs[output].pass(at, passed);
+    pub fn count_cut_through(&mut self, at: Instant, output: usize, passed: FrameCount) {
+        self.outputs[output].count_cut_through(at, passed);
     }
 
     /// Takes back an admission after a later stage refused the frame, and counts the frame as dropped by `limit`. A

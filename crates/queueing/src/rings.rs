@@ -12,8 +12,8 @@ use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
 mod change;
+mod cut_through;
 mod next_departure;
-mod pass;
 mod settings;
 mod state;
 

@@ -180,12 +180,12 @@ proptest! {
                         && matches!(reference.settings.aqm, Aqm::None);
                     let passes =
                         is_idle && has_tokens && u64::from(bytes) <= reference.settings.bytes_max.get();
-                    prop_assert!(port.may_pass(now, ring) || !passes);
+                    prop_assert!(port.may_cut_through(now, ring) || !passes);
                     let any_number = is_idle && reference.bucket.is_none();
-                    prop_assert_eq!(port.passable(ring) >= bytes, passes && any_number);
+                    prop_assert_eq!(port.cut_through_max(ring) >= bytes, passes && any_number);
                     if is_clear {
                         let before = port.occupancy(ring);
-                        prop_assert_eq!(port.pass(now, ring, bytes), passes);
+                        prop_assert_eq!(port.cut_through(now, ring, bytes), passes);
                         prop_assert_eq!(port.occupancy(ring), before, "what passes is not held");
                         if let (true, Some(bucket)) = (passes, &mut reference.bucket) {
                             bucket.take(now, bytes);

@@ -130,10 +130,10 @@ impl Buffers {
         self.memory.room(input, output)
     }
 
-    /// Counts frames that left without being stored, as [`Memory::pass`].
+    /// Counts frames that left without being stored, as [`Memory::count_cut_through`].
     #[inline]
-    pub(super) fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
-        self.memory.pass(at, output, passed);
+    pub(super) fn count_cut_through(&mut self, at: Instant, output: usize, passed: FrameCount) {
+        self.memory.count_cut_through(at, output, passed);
     }
 
     /// Takes back an admission, as [`Memory::withdraw`], in the shared accounts, too.

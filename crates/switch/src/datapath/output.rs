@@ -208,7 +208,7 @@ impl<H: Copy + Default> Output<H> {
     /// Finds the longest frame that may pass the plain queue, any number of times until another frame is queued. `room` is the
     /// longest frame that the queue's memory accepts.
     pub(super) fn check_plain(&mut self, now: Instant, check: u64, room: u32) -> u32 {
-        let plain_max = if self.is_clear(now) { self.queue.passable(PLAIN).min(room) } else { 0 };
+        let plain_max = if self.is_clear(now) { self.queue.cut_through_max(PLAIN).min(room) } else { 0 };
         self.cut_through.checked = check;
         self.cut_through.plain_max = plain_max;
         plain_max
@@ -217,7 +217,7 @@ impl<H: Copy + Default> Output<H> {
     /// Passes a frame of at most [`Self::plain_max`] bytes through the plain queue; [`Self::end_cut_through`] counts it.
     /// Returns the number of frames that pass in this round.
     #[inline]
-    pub(super) fn pass_plain(&mut self, frame: Received<H>) -> usize {
+    pub(super) fn cut_through_plain(&mut self, frame: Received<H>) -> usize {
         assert!(frame.bytes <= self.cut_through.plain_max, "a frame passes a queue without room for it");
         self.cut_through.uncounted.add(frame.bytes);
         self.push_cut_through(frame)
@@ -225,14 +225,14 @@ impl<H: Copy + Default> Output<H> {
 
     /// Returns true if a ring is empty and has tokens; otherwise no frame passes it.
     #[inline]
-    pub(super) fn may_pass(&self, now: Instant, ring: usize) -> bool {
-        self.queue.may_pass(now, ring)
+    pub(super) fn may_cut_through(&self, now: Instant, ring: usize) -> bool {
+        self.queue.may_cut_through(now, ring)
     }
 
     /// Passes a frame through an empty ring: takes its tokens and counts it. Returns `false` if the frame must wait.
     #[inline]
-    pub(super) fn pass(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
-        self.queue.pass(now, ring, bytes)
+    pub(super) fn cut_through_ring(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
+        self.queue.cut_through(now, ring, bytes)
     }
 
     /// Appends a frame to the cut-through batch of this round. Returns the size of the batch.
@@ -263,7 +263,7 @@ impl<H: Copy + Default> Output<H> {
         }
         frames.clear();
         let counted = std::mem::take(uncounted);
-        self.queue.passed(PLAIN, counted);
+        self.queue.count_cut_through(PLAIN, counted);
         (is_left, counted)
     }
 

@@ -122,11 +122,11 @@ impl<H: Copy + Default> Outputs<H> {
         let (input, output, ring) =
             (usize::from(staged.input), usize::from(staged.output), staged.ring as usize);
         if may_cut_through {
-            let passes = match ring {
-                PLAIN => self.pass_plain(now, input, output, staged.frame),
-                _ => self.pass_ring(now, output, ring, staged.frame),
+            let passing = match ring {
+                PLAIN => self.cut_through_plain(now, input, output, staged.frame),
+                _ => self.cut_through_ring(now, output, ring, staged.frame),
             };
-            match passes {
+            match passing {
                 0 => {}
                 BURST => return Admission::CutThroughFull,
                 _ => return Admission::CutThrough,
@@ -171,7 +171,7 @@ impl<H: Copy + Default> Outputs<H> {
     /// Passes a frame through the empty plain queue of an output. Returns the number of frames that pass the output in this
     /// round; 0 if this frame must be queued.
     #[inline(always)]
-    pub(super) fn pass_plain(
+    pub(super) fn cut_through_plain(
         &mut self,
         now: Instant,
         input: usize,
@@ -189,7 +189,7 @@ impl<H: Copy + Default> Outputs<H> {
         if frame.bytes > plain_max {
             return 0;
         }
-        let passing = self.outputs[output].pass_plain(frame);
+        let passing = self.outputs[output].cut_through_plain(frame);
         if passing == 1 {
             self.with_cut_through.push(output as u16);
         }
@@ -202,12 +202,15 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[output].check_plain(now, self.check, room)
     }
 
-    /// Passes an empty ring as [`Self::pass_plain`] does; the frame takes the ring's tokens.
+    /// Passes an empty ring as [`Self::cut_through_plain`] does; the frame takes the ring's tokens.
     #[inline]
-    fn pass_ring(&mut self, now: Instant, output: usize, ring: usize, frame: Received<H>) -> usize {
+    fn cut_through_ring(&mut self, now: Instant, output: usize, ring: usize, frame: Received<H>) -> usize {
         let out = &mut self.outputs[output];
         // The ring's state is in the cache, and decides for most non-empty rings.
-        if !out.may_pass(now, ring) || !out.is_clear(now) || !out.pass(now, ring, frame.bytes) {
+        if !out.may_cut_through(now, ring)
+            || !out.is_clear(now)
+            || !out.cut_through_ring(now, ring, frame.bytes)
+        {
             return 0;
         }
         let passing = out.push_cut_through(frame);
@@ -223,7 +226,7 @@ impl<H: Copy + Default> Outputs<H> {
     pub(super) fn end_cut_through(&mut self, now: Instant, output: usize, taken: usize) -> bool {
         let (is_left, counted) = self.outputs[output].end_cut_through(taken);
         if counted.frames > 0 {
-            self.memory.pass(now, output, counted);
+            self.memory.count_cut_through(now, output, counted);
         }
         is_left
     }

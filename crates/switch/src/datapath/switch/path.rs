@@ -271,7 +271,7 @@ impl<D: Driver> Switch<D> {
         }
         // Staged frames go first.
         if ring == PLAIN && self.may_cut_through && self.staged.is_empty() {
-            let passing = self.outputs.pass_plain(now, input, output, frame);
+            let passing = self.outputs.cut_through_plain(now, input, output, frame);
             if passing == BURST {
                 self.transmit_cut_through(now, output);
             }

@@ -7,7 +7,7 @@ use crate::frame::FrameCount;
 
 impl<H: Copy + Default> Rings<H> {
     /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. A frame that may
-    /// [`Self::pass`] its ring then overtakes no other. Rings without tokens and paused rings do not count. False for a
+    /// [`Self::cut_through`] its ring then overtakes no other. Rings without tokens and paused rings do not count. False for a
     /// port with a rate of its own.
     ///
     /// The answer holds until a frame arrives, if [`Self::depart_many`] was called at `now`.
@@ -20,13 +20,13 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Returns true if a ring is empty, is not paused, does not mark, and its bucket is not in debt at `now`. If false, no
-    /// frame may [`Self::pass`] it.
+    /// frame may [`Self::cut_through`] it.
     ///
     /// # Panics
     /// If there is no such ring.
     #[inline]
-    pub fn may_pass(&self, now: Instant, ring: usize) -> bool {
-        self.rings[ring].may_pass(now)
+    pub fn may_cut_through(&self, now: Instant, ring: usize) -> bool {
+        self.rings[ring].may_cut_through(now)
     }
 
     /// Passes a frame through a ring without storing it, at a port where [`Self::is_clear`] is true. The frame counts as
@@ -36,7 +36,7 @@ impl<H: Copy + Default> Rings<H> {
     /// # Panics
     /// If there is no such ring.
     #[inline]
-    pub fn pass(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
+    pub fn cut_through(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
         let state = &mut self.rings[ring];
         if !state.is_open() || u64::from(bytes) > state.bytes_limit {
             return false;
@@ -53,24 +53,24 @@ impl<H: Copy + Default> Rings<H> {
         true
     }
 
-    /// The longest frame that may [`Self::pass`] a ring now, any number of times, in bytes; 0 if none may. It is 0 for
+    /// The longest frame that may [`Self::cut_through`] a ring now, any number of times, in bytes; 0 if none may. It is 0 for
     /// a ring with a token bucket, as the number of passing frames depends on their lengths.
     ///
     /// # Panics
     /// If there is no such ring.
     #[inline]
-    pub fn passable(&self, ring: usize) -> u32 {
+    pub fn cut_through_max(&self, ring: usize) -> u32 {
         let state = &self.rings[ring];
-        let passes = state.is_open() && !state.shaped;
-        if passes { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
+        let is_unshaped = state.is_open() && !state.shaped;
+        if is_unshaped { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
     }
 
-    /// Counts frames that have passed a ring, none longer than [`Self::passable`].
+    /// Counts frames that have passed a ring, none longer than [`Self::cut_through_max`].
     ///
     /// # Panics
     /// If there is no such ring.
     #[inline]
-    pub fn passed(&mut self, ring: usize, passed: FrameCount) {
+    pub fn count_cut_through(&mut self, ring: usize, passed: FrameCount) {
         let state = &mut self.rings[ring];
         assert!(passed.frames == 0 || !state.has_first, "a frame passed others in its ring");
         state.enqueued += passed;
@@ -81,7 +81,7 @@ impl<H: Copy + Default> Rings<H> {
 impl<H: Copy + Default> RingState<H> {
     /// Returns true if a frame may pass, regardless of its length. Returns false if the ring's bucket is in debt.
     #[inline]
-    pub(super) fn may_pass(&self, now: Instant) -> bool {
+    pub(super) fn may_cut_through(&self, now: Instant) -> bool {
         self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
     }
 
