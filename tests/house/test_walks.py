@@ -18,7 +18,7 @@ SIDES = {
 }
 # The key, a scheme, or the simulator's queue of one.
 SCHEME = re.compile(
-    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Scheme)::\w|SchemeAccounts::(?!new)\w"
+    r"\bbuffering\b(?!\(|::|;)|\bBuffering(?:Settings)?::\w|BufferingAccounts::(?!new)\w"
     r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:Shared|DynamicThreshold|Voq)\b"
 )
 # The file of each scheme: a walk ends in one of them.

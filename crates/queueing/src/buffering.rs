@@ -113,7 +113,7 @@ impl MemorySettings {
 
 /// A buffering scheme with its settings: the memory that outputs share, in addition to the limit of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scheme {
+pub enum BufferingSettings {
     /// None: each output has a buffer of its own (`dedicated.rs`).
     Dedicated,
     /// Pools, and limits on each input (`shared.rs`).
@@ -124,7 +124,7 @@ pub enum Scheme {
     Voq(VoqSettings),
 }
 
-impl Scheme {
+impl BufferingSettings {
     /// The sizes of the pools or modules of a switch with `ports` ports.
     pub(crate) fn pool_sizes(&self, ports: usize) -> Vec<Bytes> {
         match self {
@@ -197,22 +197,22 @@ impl Scheme {
 
 /// The accounts that outputs share, by scheme; the file of a scheme has its rules.
 #[derive(Debug, Clone)]
-pub(crate) enum SchemeAccounts {
+pub(crate) enum BufferingAccounts {
     Dedicated,
     Shared(SharedAccounts),
     DynamicThreshold(DynamicThresholdAccounts),
     Voq(VoqAccounts),
 }
 
-impl SchemeAccounts {
-    pub(crate) fn new(scheme: &Scheme, ports: usize) -> Self {
-        match scheme {
-            Scheme::Dedicated => Self::Dedicated,
-            Scheme::Shared(settings) => Self::Shared(SharedAccounts::new(settings)),
-            Scheme::DynamicThreshold(settings) => {
+impl BufferingAccounts {
+    pub(crate) fn new(settings: &BufferingSettings, ports: usize) -> Self {
+        match settings {
+            BufferingSettings::Dedicated => Self::Dedicated,
+            BufferingSettings::Shared(settings) => Self::Shared(SharedAccounts::new(settings)),
+            BufferingSettings::DynamicThreshold(settings) => {
                 Self::DynamicThreshold(DynamicThresholdAccounts::new(*settings))
             }
-            Scheme::Voq(settings) => Self::Voq(VoqAccounts::new(*settings, ports)),
+            BufferingSettings::Voq(settings) => Self::Voq(VoqAccounts::new(*settings, ports)),
         }
     }
 

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::Layout;
 
@@ -34,7 +34,7 @@ pub struct Dedicated {
 impl Layout {
     /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
     pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
-        Self::new(output_limits, Scheme::Dedicated)
+        Self::new(output_limits, BufferingSettings::Dedicated)
     }
 }
 

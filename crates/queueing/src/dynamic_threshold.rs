@@ -11,7 +11,7 @@ use alloc::vec;
 use fanin_units::{Bytes, Ratio};
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 use crate::frame::AdmissionLimit;
 use crate::layout::Layout;
 
@@ -133,6 +133,6 @@ impl Layout {
     /// One pool; a queue may grow while it is shorter than `alpha` times the pool's free memory.
     pub fn dynamic_threshold(ports: usize, pool: Bytes, alpha: Ratio) -> Self {
         let settings = DynamicThresholdSettings { pool, alpha };
-        Self::new(vec![Bytes::MAX; ports], Scheme::DynamicThreshold(settings))
+        Self::new(vec![Bytes::MAX; ports], BufferingSettings::DynamicThreshold(settings))
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use fanin_units::Bytes;
 
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
@@ -19,7 +19,7 @@ pub const PORTS_MAX: usize = 1 << 16;
 pub struct Layout {
     /// Limits by output port.
     output_limits: Vec<Bytes>,
-    scheme: Scheme,
+    buffering: BufferingSettings,
     frame_overhead: Bytes,
     /// Bytes of a memory cell, at least one.
     cell: Bytes,
@@ -82,10 +82,10 @@ pub enum LayoutError {
 }
 
 impl Layout {
-    /// Makes a layout of output ports with these limits and the shared memory of `scheme`. Frames have no bookkeeping,
+    /// Makes a layout of output ports with these limits and the shared memory of `buffering`. Frames have no bookkeeping,
     /// cells one byte.
-    pub const fn new(output_limits: Vec<Bytes>, scheme: Scheme) -> Self {
-        Self { output_limits, scheme, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
+    pub const fn new(output_limits: Vec<Bytes>, buffering: BufferingSettings) -> Self {
+        Self { output_limits, buffering, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
     }
 
     /// A layout without limits: each of the `ports` ports, in and out, admits every frame.
@@ -119,13 +119,13 @@ impl Layout {
     }
 
     /// The buffering scheme: the memory that outputs share.
-    pub const fn scheme(&self) -> &Scheme {
-        &self.scheme
+    pub const fn buffering(&self) -> &BufferingSettings {
+        &self.buffering
     }
 
     /// The limit of each input port; `None` where inputs have none.
     pub fn input_limits(&self) -> Option<&[Bytes]> {
-        self.scheme.input_limits()
+        self.buffering.input_limits()
     }
 
     /// Bytes of bookkeeping that the switch stores with each frame.
@@ -140,12 +140,12 @@ impl Layout {
 
     /// Returns true if the frames of one output port affect the admission at another.
     pub fn couples_outputs(&self) -> bool {
-        self.scheme != Scheme::Dedicated
+        self.buffering != BufferingSettings::Dedicated
     }
 
     /// The sizes of the pools or modules.
     pub fn pool_sizes(&self) -> Vec<Bytes> {
-        self.scheme.pool_sizes(self.ports())
+        self.buffering.pool_sizes(self.ports())
     }
 
     /// Returns an error if the layout has no port, more than [`PORTS_MAX`] ports, or settings that its scheme refuses. A cell
@@ -158,7 +158,7 @@ impl Layout {
         if ports > PORTS_MAX {
             return Err(LayoutError::Ports { actual: ports, max: PORTS_MAX });
         }
-        self.scheme.check(ports)?;
+        self.buffering.check(ports)?;
         if self.cell.is_zero() {
             return Err(LayoutError::Cell);
         }

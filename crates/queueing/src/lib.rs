@@ -53,8 +53,8 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
-//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Scheme`], its accounts in `SchemeAccounts`. The compiler then
-//!    reports each `match` that lacks the scheme's pools, limits and checks.
+//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`BufferingSettings`], its accounts in `BufferingAccounts`. The
+//!    compiler then reports each `match` that lacks the scheme's pools, limits and checks.
 //! 3. Add a new limit to [`AdmissionLimit`], [`AdmissionLimit::ALL`] and [`AdmissionLimit::name`]. All three list limits in the
 //!    order in which they are checked.
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
@@ -98,7 +98,7 @@ mod wheel;
 
 pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
-pub use buffering::{Buffering, MemorySettings, PoolCharge, Scheme};
+pub use buffering::{Buffering, BufferingSettings, MemorySettings, PoolCharge};
 pub use dedicated::Dedicated;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory, NaiveOutput};
 pub use dynamic_threshold::DynamicThresholdSettings;

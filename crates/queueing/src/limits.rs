@@ -8,21 +8,21 @@ impl Layout {
     /// The most bytes that an output may hold in one pool or module; `None` without a limit. `queues` outputs, itself
     /// included, are equally full, and all others are empty.
     pub fn output_limit(&self, output: usize, queues: u64) -> Option<Bytes> {
-        let limit = self.scheme().output_limit(queues).min(self.output_limits()[output]);
+        let limit = self.buffering().output_limit(queues).min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
     /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` for
     /// virtual output queues: only input modules limit them.
     pub fn occupancy_max(&self, output: usize, frame: Bytes) -> Option<Bytes> {
-        let limit = self.scheme().occupancy_max(frame)?.min(self.output_limits()[output]);
+        let limit = self.buffering().occupancy_max(frame)?.min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
     /// The bytes that an output may hold without a refusal while the switch holds at most `waiting` bytes. If `waiting`
     /// does not exceed the result, no frame is refused. [`Bytes::MAX`] is no limit.
     pub fn room(&self, output: usize, waiting: Bytes) -> Bytes {
-        self.scheme().room(waiting).min(self.output_limits()[output])
+        self.buffering().room(waiting).min(self.output_limits()[output])
     }
 
     /// The sum of all buffers, pools or modules; `None` without a limit.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant};
 
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 use crate::flows::{FlowCounter, FlowStage};
 use crate::layout::Layout;
 
@@ -75,7 +75,7 @@ pub struct M21Switch {
     accounting: M21Accounting,
     output_limits: Vec<u64>,
     pools: Vec<u64>,
-    scheme: Scheme,
+    memory: BufferingSettings,
     flows_most: u32,
 }
 
@@ -89,14 +89,14 @@ impl M21Switch {
             accounting,
             output_limits: bytes(layout.output_limits()),
             pools,
-            scheme: layout.scheme().clone(),
+            memory: layout.buffering().clone(),
             flows_most: 0,
         }
     }
 
     #[inline]
     fn pool(&self, input: usize, output: usize) -> usize {
-        self.scheme.pool_of(input, output).unwrap_or(usize::MAX)
+        self.memory.pool_of(input, output).unwrap_or(usize::MAX)
     }
 
     /// Counts a frame of a flow from an input to an output.

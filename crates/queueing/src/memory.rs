@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::Aqm;
-use crate::buffering::SchemeAccounts;
+use crate::buffering::BufferingAccounts;
 use crate::dedicated::Dedicated;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
@@ -28,7 +28,7 @@ pub struct StoredFrame {
 #[derive(Debug, Clone)]
 pub struct Memory {
     outputs: Vec<Dedicated>,
-    shared: SchemeAccounts,
+    shared: BufferingAccounts,
 }
 
 impl Memory {
@@ -37,7 +37,7 @@ impl Memory {
         layout.check()?;
         Ok(Self {
             outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
-            shared: SchemeAccounts::new(layout.scheme(), layout.ports()),
+            shared: BufferingAccounts::new(layout.buffering(), layout.ports()),
         })
     }
 
@@ -169,7 +169,7 @@ impl Memory {
 
     /// An output's buffer and the shared accounts, for a driver that settles many departures at once.
     #[inline]
-    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SchemeAccounts) {
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut BufferingAccounts) {
         (&mut self.outputs[output], &mut self.shared)
     }
 

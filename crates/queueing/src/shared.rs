@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 use crate::frame::{AdmissionLimit, MemoryLevel};
 use crate::layout::{Layout, LayoutError};
 
@@ -200,7 +200,7 @@ impl Layout {
     pub fn shared(ports: usize, pool: Bytes) -> Self {
         let by = PoolBy::Output(vec![0; ports]);
         let pools = SharedSettings { sizes: vec![pool], by, input_limits: vec![Bytes::MAX; ports] };
-        Self::new(vec![Bytes::MAX; ports], Scheme::Shared(pools))
+        Self::new(vec![Bytes::MAX; ports], BufferingSettings::Shared(pools))
     }
 
     /// A pool of `pool` bytes for the first `split` ports and one for the others, or one for all ports if `split` is 0. Frames are
@@ -213,7 +213,7 @@ impl Layout {
             by: if by_input { PoolBy::Input(pool_of) } else { PoolBy::Output(pool_of) },
             input_limits: vec![input; ports],
         };
-        Self::new(vec![output; ports], Scheme::Shared(pools))
+        Self::new(vec![output; ports], BufferingSettings::Shared(pools))
     }
 
     /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
@@ -222,6 +222,6 @@ impl Layout {
         let limits = vec![port_limit; pool_of_input.len()];
         let by = PoolBy::Input(pool_of_input);
         let pools = SharedSettings { sizes, by, input_limits: limits.clone() };
-        Self::new(limits, Scheme::Shared(pools))
+        Self::new(limits, BufferingSettings::Shared(pools))
     }
 }

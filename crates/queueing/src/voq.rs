@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Scheme;
+use crate::buffering::BufferingSettings;
 use crate::frame::AdmissionLimit;
 use crate::layout::{Layout, LayoutError};
 
@@ -193,6 +193,6 @@ impl Layout {
     /// Input modules with a packet memory each and one virtual output queue for every output.
     pub fn voq(ports: usize, ports_per_module: usize, module: Bytes, queue_limit: Bytes) -> Self {
         let settings = VoqSettings { module, ports_per_module, queue_limit };
-        Self::new(vec![Bytes::MAX; ports], Scheme::Voq(settings))
+        Self::new(vec![Bytes::MAX; ports], BufferingSettings::Voq(settings))
     }
 }

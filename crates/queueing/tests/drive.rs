@@ -2,9 +2,9 @@
 //! counters and high-water marks.
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth,
-    EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage,
-    PoolBy, PortLimits, Red, RedSettings, Scheme, SharedSettings, Threshold, Verdict,
+    AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, BufferingSettings, Dedicated, Departed,
+    Depth, EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink,
+    Passage, PoolBy, PortLimits, Red, RedSettings, SharedSettings, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -60,12 +60,14 @@ impl Naive {
     }
 
     fn pool(&self, input: usize, output: usize) -> Option<usize> {
-        match self.layout.scheme() {
-            Scheme::Dedicated => None,
-            Scheme::Shared(SharedSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
-            Scheme::Shared(SharedSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
-            Scheme::DynamicThreshold(_) => Some(0),
-            Scheme::Voq(settings) => Some(input / settings.ports_per_module),
+        match self.layout.buffering() {
+            BufferingSettings::Dedicated => None,
+            BufferingSettings::Shared(SharedSettings { by: PoolBy::Output(pools), .. }) => {
+                Some(pools[output])
+            }
+            BufferingSettings::Shared(SharedSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
+            BufferingSettings::DynamicThreshold(_) => Some(0),
+            BufferingSettings::Voq(settings) => Some(input / settings.ports_per_module),
         }
     }
 
@@ -104,11 +106,11 @@ impl Naive {
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
         let (mut input_limit, mut voq_limit, mut alpha, mut full) = (None, None, None, AdmissionLimit::Pool);
-        match layout.scheme() {
-            Scheme::Dedicated => {}
-            Scheme::Shared(settings) => input_limit = Some(settings.input_limits[input]),
-            Scheme::DynamicThreshold(settings) => alpha = Some(settings.alpha),
-            Scheme::Voq(settings) => {
+        match layout.buffering() {
+            BufferingSettings::Dedicated => {}
+            BufferingSettings::Shared(settings) => input_limit = Some(settings.input_limits[input]),
+            BufferingSettings::DynamicThreshold(settings) => alpha = Some(settings.alpha),
+            BufferingSettings::Voq(settings) => {
                 (voq_limit, full) = (Some(settings.queue_limit), AdmissionLimit::Module);
             }
         }
@@ -530,7 +532,7 @@ fn impossible_layouts_are_refused() {
     let by = |by| {
         let input_limits = vec![Bytes::MAX; 4];
         let pools = SharedSettings { sizes: vec![Bytes::new(1)], by, input_limits };
-        Layout::new(vec![Bytes::MAX; 4], Scheme::Shared(pools))
+        Layout::new(vec![Bytes::MAX; 4], BufferingSettings::Shared(pools))
     };
     assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { actual: 3, needed: 4 });
     let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));
