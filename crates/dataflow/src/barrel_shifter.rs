@@ -174,7 +174,7 @@ impl PhaseBarrier {
             self.pending[source as usize] = PendingReport::Receiving;
         } else {
             self.counters.empty += 1;
-            self.settle(source);
+            self.clear_report(source);
         }
         self.advance(now);
     }
@@ -189,7 +189,7 @@ impl PhaseBarrier {
             if self.pending[source as usize] == PendingReport::Sending {
                 self.counters.transfers += 1;
             }
-            self.settle(source);
+            self.clear_report(source);
         }
         self.advance(now);
     }
@@ -211,7 +211,7 @@ impl PhaseBarrier {
                     self.exclude(ShiftHost::Destination(destination));
                 }
             }
-            self.settle(source);
+            self.clear_report(source);
         }
         self.advance(now);
     }
@@ -246,7 +246,7 @@ impl PhaseBarrier {
         (self.sources[source as usize] && self.destinations[destination as usize]).then_some(destination)
     }
 
-    fn settle(&mut self, source: u32) {
+    fn clear_report(&mut self, source: u32) {
         let pending = &mut self.pending[source as usize];
         if *pending != PendingReport::Nothing {
             *pending = PendingReport::Nothing;

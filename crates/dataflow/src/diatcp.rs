@@ -40,7 +40,7 @@ pub struct WindowShares {
     global_window: u32,
     deadline: Duration,
     deadline_aware: bool,
-    /// Senders that owe answers, in the order of their first open request.
+    /// Senders that owe answers, in the order of their first outstanding request.
     debtors: Vec<Debtor>,
     has_changed: bool,
     /// Counts so far.
@@ -62,7 +62,7 @@ impl WindowShares {
         }
     }
 
-    /// Records a request to `sender`. Returns true if the request is the sender's only open one, which changes the
+    /// Records a request to `sender`. Returns true if the request is the sender's only outstanding one, which changes the
     /// shares.
     pub fn open(&mut self, now: Instant, sender: u32) -> bool {
         let due = if self.deadline.is_zero() { Instant::FAR_FUTURE } else { now + self.deadline };
@@ -80,7 +80,7 @@ impl WindowShares {
         }
     }
 
-    /// Records a complete answer of `sender`. Returns true if it was the sender's last open one; the caller then closes
+    /// Records a complete answer of `sender`. Returns true if it was the sender's last outstanding one; the caller then closes
     /// the sender's window.
     pub fn close(&mut self, now: Instant, sender: u32) -> bool {
         let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
@@ -97,7 +97,7 @@ impl WindowShares {
         false
     }
 
-    /// Forgets a sender with all its open answers.
+    /// Forgets a sender with all its outstanding answers.
     pub fn forget(&mut self, sender: u32) {
         if let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) {
             self.debtors.remove(place);

@@ -114,7 +114,7 @@ struct SenderState {
     is_requested: bool,
     /// Missing bytes of the present round's answer.
     owed: u64,
-    /// The credit of the open request and the time at which it left, if requests are paced.
+    /// The credit of the outstanding request and the time at which it left, if requests are paced.
     credit: Option<(ByteCredit, Instant)>,
 }
 
@@ -374,7 +374,10 @@ impl Aggregator {
             paced.check_invariants();
             let credits = self.senders.iter().filter_map(|sender| sender.credit);
             let held: u64 = credits.map(|(credit, _)| credit.bytes().get()).sum();
-            assert!((paced.outstanding() + paced.overdue()).get() <= held, "credit belongs to open requests");
+            assert!(
+                (paced.outstanding() + paced.overdue()).get() <= held,
+                "credit belongs to outstanding requests"
+            );
             let away = |&sender: &u16| !self.senders[usize::from(sender)].is_connected;
             assert!(!self.waiting.iter().any(away), "requests to lost senders are dropped");
         }
@@ -437,7 +440,7 @@ impl Aggregator {
         let is_measured = self.start.saturating_since(self.first_start) >= self.config.warmup;
         let request = BarrierMessage::Request { round: self.round, is_measured };
         self.out.push_back((Peer::Readout(sender as u16), request));
-        assert!(self.out.len() <= self.senders.len(), "at most one request is open for each sender");
+        assert!(self.out.len() <= self.senders.len(), "at most one request is outstanding for each sender");
     }
 
     fn end_round(&mut self, now: Instant) {

@@ -29,7 +29,7 @@ pub struct BarrierSender {
 /// State of the present round's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Service {
-    /// No request is open.
+    /// No request is outstanding.
     Idle,
     /// The answer leaves at this time.
     Preparing { due: Instant },

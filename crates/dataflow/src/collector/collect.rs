@@ -65,7 +65,7 @@ impl<P: FragmentPayload> Collector<P> {
                 }
             }
         }
-        if self.slots[index].open == 0 {
+        if self.slots[index].outstanding == 0 {
             let key = self.slots.key(index);
             self.completed.push_back(key);
         }
@@ -81,7 +81,7 @@ impl<P: FragmentPayload> Collector<P> {
             return false;
         }
         *requested = requested.union(fragments);
-        self.slots[index].open += 1;
+        self.slots[index].outstanding += 1;
         self.enqueue(now, Blocked { slot, readout, retries: 0, fragments, planned: now });
         true
     }
@@ -128,7 +128,7 @@ impl<P: FragmentPayload> Collector<P> {
                     let rest = Blocked { fragments: fragments.without(part), ..blocked };
                     self.credits.put_behind(key.index, cost - count, rest);
                     (fragments, cost) = (part, count);
-                    slot.open += 1;
+                    slot.outstanding += 1;
                 }
                 paced_credit = Some(paced.on_sent(now, readout, cost, slot.size));
             }
@@ -206,8 +206,8 @@ impl<P: FragmentPayload> Collector<P> {
         let bytes = payload.size();
         slot.bytes += bytes;
         slot.payload.append(readout, payload);
-        slot.open -= 1;
-        if slot.open == 0 {
+        slot.outstanding -= 1;
+        if slot.outstanding == 0 {
             self.completed.push_back(key);
         }
         self.counters.answers += 1;
@@ -306,8 +306,8 @@ impl<P: FragmentPayload> Collector<P> {
         }
         self.note_missing(now, key.index, readout, fragments);
         let slot = &mut self.slots[key.index];
-        slot.open -= 1;
-        if slot.open == 0 {
+        slot.outstanding -= 1;
+        if slot.outstanding == 0 {
             self.completed.push_back(key);
         }
     }

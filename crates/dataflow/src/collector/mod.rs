@@ -228,7 +228,7 @@ pub struct Collector<P> {
     /// Request timeouts, in order: all have the same duration.
     timeouts: VecDeque<(Instant, u32)>,
     timers: Timers<CollectorTimer>,
-    /// Events without open requests, to complete.
+    /// Events without outstanding requests, to complete.
     completed: VecDeque<SlotKey>,
     clear: Option<ClearBatch>,
     /// Recently finished events, for a supervisor that may have missed the report.
@@ -322,7 +322,7 @@ impl<P: FragmentPayload> Collector<P> {
             }
             Peer::Standby | Peer::Collector(_) => {}
         }
-        self.settle(now);
+        self.send_and_complete(now);
     }
 
     /// Handles the loss of a connection. A second call has no effect.
@@ -334,7 +334,7 @@ impl<P: FragmentPayload> Collector<P> {
             Peer::Logger(logger) => self.logger_closed(now, logger),
             Peer::Standby | Peer::Collector(_) => {}
         }
-        self.settle(now);
+        self.send_and_complete(now);
     }
 
     /// Begins to stop in order: no unit is announced any more, and the collector finishes its events. Once
@@ -382,7 +382,7 @@ impl<P: FragmentPayload> Collector<P> {
             _ => Err("such a peer does not send this here"),
         };
         handled.map_err(|why| Unexpected { peer, message: name, why })?;
-        self.settle(now);
+        self.send_and_complete(now);
         Ok(())
     }
 
@@ -391,11 +391,11 @@ impl<P: FragmentPayload> Collector<P> {
         while let Some(timer) = self.timers.pop_due(now) {
             if !self.is_stale(&timer) {
                 self.fire(now, timer);
-                self.settle(now);
+                self.send_and_complete(now);
             }
         }
         self.expire_requests(now);
-        self.settle(now);
+        self.send_and_complete(now);
     }
 
     /// Handles an answer with a wrong checksum, which the driver dropped. The request is repeated; after
@@ -404,7 +404,7 @@ impl<P: FragmentPayload> Collector<P> {
         if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
             self.counters.corrupted += 1;
             self.repeat(now, tag);
-            self.settle(now);
+            self.send_and_complete(now);
         }
     }
 
@@ -415,7 +415,7 @@ impl<P: FragmentPayload> Collector<P> {
         let slot = state.filter(|unit| unit.state() == UnitState::Processing).and_then(ProcessingUnit::slot);
         let Some(index) = slot.filter(|&index| self.slots[index].event == event) else { return false };
         self.decide(now, index, decision);
-        self.settle(now);
+        self.send_and_complete(now);
         true
     }
 
@@ -429,7 +429,7 @@ impl<P: FragmentPayload> Collector<P> {
             if !self.announced[usize::from(unit)] {
                 self.announce(unit, None);
             }
-            self.settle(now);
+            self.send_and_complete(now);
         }
     }
 
@@ -437,7 +437,7 @@ impl<P: FragmentPayload> Collector<P> {
     pub fn handle_unit_lost(&mut self, now: Instant, unit: u16) {
         if usize::from(unit) < self.units.len() {
             self.lose_unit(now, unit);
-            self.settle(now);
+            self.send_and_complete(now);
         }
     }
 
@@ -480,7 +480,7 @@ impl<P: FragmentPayload> Collector<P> {
 
     /// Sends the requests that credits allow and completes events, until nothing changes.
     #[inline]
-    fn settle(&mut self, now: Instant) {
+    fn send_and_complete(&mut self, now: Instant) {
         loop {
             self.send_requests(now);
             let Some(key) = self.completed.pop_front() else { break };
@@ -491,10 +491,11 @@ impl<P: FragmentPayload> Collector<P> {
 
     fn is_stale(&self, timer: &CollectorTimer) -> bool {
         match *timer {
-            CollectorTimer::Processed(key, step) | CollectorTimer::UnitLate(key, step) => self
-                .slots
-                .find(key)
-                .is_none_or(|slot| slot.phase != Phase::Step(step) || slot.open > 0 || slot.unit.is_none()),
+            CollectorTimer::Processed(key, step) | CollectorTimer::UnitLate(key, step) => {
+                self.slots.find(key).is_none_or(|slot| {
+                    slot.phase != Phase::Step(step) || slot.outstanding > 0 || slot.unit.is_none()
+                })
+            }
             CollectorTimer::LoggerLate(key, offers) => {
                 self.slots.find(key).is_none_or(|slot| slot.offers != offers)
             }

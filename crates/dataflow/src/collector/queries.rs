@@ -62,10 +62,10 @@ impl<P: FragmentPayload> Collector<P> {
     pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
         self.slots.iter().map(|(_, slot)| {
             let waits = match (slot.phase, slot.unit) {
-                (Phase::Step(_), Some(unit)) if slot.open == 0 => WaitsFor::Decision { unit },
+                (Phase::Step(_), Some(unit)) if slot.outstanding == 0 => WaitsFor::Decision { unit },
                 (Phase::Unshipped, _) => WaitsFor::Logger(None),
                 (Phase::Offered(logger) | Phase::Sent(logger), _) => WaitsFor::Logger(Some(logger)),
-                _ => WaitsFor::Fragments { requests: slot.open },
+                _ => WaitsFor::Fragments { requests: slot.outstanding },
             };
             (slot.event, waits)
         })

@@ -39,7 +39,7 @@ pub(crate) struct EventSlot<P> {
     /// The fragments requested so far, by readout.
     pub(crate) requested: Vec<FragmentSet>,
     /// Requests of the step that are neither answered nor given up.
-    pub(crate) open: u32,
+    pub(crate) outstanding: u32,
     pub(crate) began: Instant,
     pub(crate) first_request: Option<Instant>,
     pub(crate) requests: u32,
@@ -87,7 +87,7 @@ impl<P: Default> EventSlots<P> {
                 result: P::default(),
                 payload: P::default(),
                 requested: Vec::new(),
-                open: 0,
+                outstanding: 0,
                 began: Instant::START,
                 first_request: None,
                 requests: 0,
@@ -110,7 +110,7 @@ impl<P: Default> EventSlots<P> {
         slot.result = result;
         slot.requested.clear();
         slot.requested.resize(self.readouts, FragmentSet::EMPTY);
-        slot.open = 0;
+        slot.outstanding = 0;
         slot.first_request = None;
         slot.requests = 0;
         slot.bytes = Bytes::ZERO;

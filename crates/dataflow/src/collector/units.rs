@@ -54,7 +54,7 @@ impl<P: FragmentPayload> Collector<P> {
 
     /// Handles the end of a step: all its fragments have arrived, or are given up.
     pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
-        let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
+        let Some(slot) = self.slots.find(key).filter(|slot| slot.outstanding == 0) else { return };
         // If requests are given up as soon as they are made, the same event may complete more than once.
         let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
         let (step, building) = match (slot.phase, slot.unit) {

@@ -95,7 +95,7 @@ impl WindowSharing {
                 self.held.push((readout, message));
             }
         }
-        self.windows.settle(|readout, bytes| {
+        self.windows.apply_shares(|readout, bytes| {
             if let Some(connection) = table.of(Peer::Readout(readout)) {
                 clamp(endpoint, connection, bytes);
             }

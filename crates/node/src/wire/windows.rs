@@ -41,7 +41,7 @@ struct ReadoutWindow {
 
 impl ReadoutWindow {
     /// Returns the bytes that may be in flight from the readout.
-    const fn open(&self) -> u64 {
+    const fn in_flight_max(&self) -> u64 {
         if self.asked > 0 { self.edge.saturating_sub(self.received) } else { 0 }
     }
 
@@ -115,7 +115,7 @@ impl Windows {
     }
 
     fn room(&self) -> u64 {
-        self.global.saturating_sub(self.readouts.values().map(ReadoutWindow::open).sum())
+        self.global.saturating_sub(self.readouts.values().map(ReadoutWindow::in_flight_max).sum())
     }
 
     /// Returns true if a request to a readout may be sent now, and counts it as sent.
@@ -138,7 +138,7 @@ impl Windows {
 
     /// Divides the window and changes the clamps that may change now. Calls `offer` with each readout whose clamp changes,
     /// and the clamp in bytes.
-    pub(crate) fn settle(&mut self, mut offer: impl FnMut(u16, u64)) {
+    pub(crate) fn apply_shares(&mut self, mut offer: impl FnMut(u16, u64)) {
         let (now, segment, readouts) = (self.now(), self.segment, &mut self.readouts);
         self.shares.share_out(now, |readout, segments, _| {
             if let Some(window) = readouts.get_mut(&(readout as u16)) {
@@ -159,9 +159,9 @@ impl Windows {
             let clamp = (window.edge + granted).saturating_sub(window.received).min(window.share);
             let whole = clamp / segment * segment;
             if whole > window.clamp {
-                let before = window.open();
+                let before = window.in_flight_max();
                 window.offer(whole);
-                room -= window.open() - before;
+                room -= window.in_flight_max() - before;
                 offer(readout, whole);
             }
         }
@@ -216,7 +216,7 @@ mod tests {
                 asked.extend(goes.then_some(readout));
                 !goes
             });
-            windows.settle(|_, _| {});
+            windows.apply_shares(|_, _| {});
             for readout in asked {
                 owed[usize::from(readout)] += 30 * segment;
             }
@@ -255,23 +255,23 @@ mod tests {
         windows.handle_wanted(0);
         assert!(windows.admit(0));
         let mut offered = Vec::new();
-        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        windows.apply_shares(|readout, bytes| offered.push((readout, bytes)));
         assert_eq!(offered, [(0, 10 * windows.segment)]);
         assert!(windows.shrinks(0) && !windows.shrinks(0));
         // The whole window is offered: the request to readout 1 waits, and readout 0 gets a smaller share.
         windows.handle_wanted(1);
         assert!(!windows.admit(1));
-        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        windows.apply_shares(|readout, bytes| offered.push((readout, bytes)));
         assert_eq!(offered[1..], [(0, 5 * windows.segment)]);
         windows.handle_received(0, 4 * windows.segment);
         assert!(windows.admit(1));
         assert_eq!(windows.handle_answer(0), Some(windows.segment));
-        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        windows.apply_shares(|readout, bytes| offered.push((readout, bytes)));
         assert_eq!(offered[2..], [(1, 10 * windows.segment)]);
         windows.handle_wanted(0);
         windows.handle_lost(1);
         assert!(windows.admit(0) && !windows.shares.is_debtor(1));
-        windows.settle(|_, _| {});
+        windows.apply_shares(|_, _| {});
         assert!(!windows.readouts.contains_key(&1));
     }
 }
