@@ -43,25 +43,25 @@ struct Links {
     links: Vec<ArbiterLink>,
     /// Earliest start of a timeslot, in ps, in which each link can take another pair. A separate vector, since most
     /// checks read nothing else.
-    opens_at: Vec<u64>,
+    free_at: Vec<u64>,
 }
 
 impl Links {
     #[inline]
-    fn is_open(&self, link: u32, start: u64) -> bool {
-        self.opens_at[link as usize] <= start
+    fn is_free(&self, link: u32, start: u64) -> bool {
+        self.free_at[link as usize] <= start
     }
 
     #[inline]
-    fn are_open(&self, links: &[u32], start: u64) -> bool {
-        links.iter().all(|&link| self.is_open(link, start))
+    fn are_free(&self, links: &[u32], start: u64) -> bool {
+        links.iter().all(|&link| self.is_free(link, start))
     }
 
     #[inline]
     fn take(&mut self, number: u32, start: u64) {
         let link = &mut self.links[number as usize];
         link.busy_until = link.busy_until.max(start) + link.time;
-        self.opens_at[number as usize] = link.busy_until.saturating_sub(link.spare);
+        self.free_at[number as usize] = link.busy_until.saturating_sub(link.spare);
     }
 }
 
@@ -114,18 +114,18 @@ struct PairGroup {
     /// The rank of the first pair in `waiting`.
     front: u64,
     /// Start of the last timeslot in which the first pair had its turn, in ps.
-    tried_at: u64,
+    last_turn: u64,
     /// Sorted by rank. A served pair moves to the end, and the next one is near the front, so that few entries move.
     waiting: VecDeque<WaitingPair>,
 }
 
 impl PairGroup {
     #[inline]
-    fn is_open(&self, links: &Links, start: u64) -> bool {
-        links.is_open(self.links[0], start) & links.is_open(self.links[1], start)
+    fn is_free(&self, links: &Links, start: u64) -> bool {
+        links.is_free(self.links[0], start) & links.is_free(self.links[1], start)
     }
 
-    /// Returns the rank and place of the first pair, from `place` on, with an open path and without a turn in this
+    /// Returns the rank and place of the first pair, from `place` on, with a free path and without a turn in this
     /// timeslot. Allocated links stay allocated until the timeslot's end.
     #[inline]
     fn find(
@@ -136,12 +136,12 @@ impl PairGroup {
         start: u64,
         rank_before: u64,
     ) -> Option<(u64, usize)> {
-        if !self.is_open(links, start) {
+        if !self.is_free(links, start) {
             return None;
         }
         (self.waiting.iter().enumerate().skip(place))
             .take_while(|(_, waiting)| waiting.rank <= rank_before)
-            .find(|(_, waiting)| links.are_open(paths.links(waiting.path), start))
+            .find(|(_, waiting)| links.are_free(paths.links(waiting.path), start))
             .map(|(place, waiting)| (waiting.rank, place))
     }
 }
@@ -177,13 +177,13 @@ pub struct Arbiter {
     /// Groups by the rank of their first pair, as of the last timeslot.
     order: Vec<Front>,
     /// Groups with a new first pair. Their entry in `order` has an old rank, and is ignored.
-    fresh: Vec<Front>,
+    new_fronts: Vec<Front>,
     /// The order for the next timeslot.
-    kept: Vec<Front>,
+    next_order: Vec<Front>,
     /// Empty vectors, kept for their memory.
     unused: [Vec<Front>; 2],
-    /// Open pairs behind the first of their group: rank, group, place.
-    behind: BinaryHeap<Reverse<(u64, u32, usize)>>,
+    /// Pairs with a free path behind the first of their group: rank, group, place.
+    later_pairs: BinaryHeap<Reverse<(u64, u32, usize)>>,
     rank: u64,
 }
 
@@ -201,10 +201,10 @@ impl Arbiter {
             group_of: BTreeMap::new(),
             waiting: 0,
             order: Vec::new(),
-            fresh: Vec::new(),
-            kept: Vec::new(),
+            new_fronts: Vec::new(),
+            next_order: Vec::new(),
             unused: [Vec::new(), Vec::new()],
-            behind: BinaryHeap::new(),
+            later_pairs: BinaryHeap::new(),
             rank: RANK_FIRST,
         }
     }
@@ -215,7 +215,7 @@ impl Arbiter {
         let time = time.get();
         let spare = self.slot - time.min(self.slot);
         self.links.links.push(ArbiterLink { time, spare, busy_until: 0, pairs: 0 });
-        self.links.opens_at.push(0);
+        self.links.free_at.push(0);
         (self.links.links.len() - 1) as u32
     }
 
@@ -256,7 +256,12 @@ impl Arbiter {
         let groups = &mut self.groups;
         let links = [last, before];
         self.pairs[number as usize].group = *self.group_of.entry(links).or_insert_with(|| {
-            groups.push(PairGroup { links, front: RANK_NONE, tried_at: RANK_NONE, waiting: VecDeque::new() });
+            groups.push(PairGroup {
+                links,
+                front: RANK_NONE,
+                last_turn: RANK_NONE,
+                waiting: VecDeque::new(),
+            });
             (groups.len() - 1) as u32
         });
     }
@@ -275,7 +280,7 @@ impl Arbiter {
             if rank < group.front {
                 group.front = rank;
                 group.waiting.push_front(waiting);
-                self.fresh.push(Front { rank, group: number, path });
+                self.new_fronts.push(Front { rank, group: number, path });
             } else {
                 let place = group.waiting.partition_point(|before| before.rank < rank);
                 group.waiting.insert(place, waiting);
@@ -305,7 +310,7 @@ impl Arbiter {
         }
         self.waiting = 0;
         self.order.clear();
-        self.fresh.clear();
+        self.new_fronts.clear();
     }
 
     /// Allocates the timeslot that begins at `start`; calls `allocated` with each pair that may send in it.
@@ -318,64 +323,64 @@ impl Arbiter {
         let rank_before = self.rank;
         // Visits the first pair of each group, and later pairs only after it had its turn. Pairs are thus visited in
         // the order of their ranks.
-        self.fresh.sort_unstable_by_key(|front| front.rank);
-        let (mut order, mut fresh_before) = (mem::take(&mut self.order), mem::take(&mut self.fresh));
-        [self.kept, self.fresh] = mem::take(&mut self.unused);
-        let (mut in_order, mut in_fresh) = (order.iter(), fresh_before.iter());
+        self.new_fronts.sort_unstable_by_key(|front| front.rank);
+        let (mut order, mut new_before) = (mem::take(&mut self.order), mem::take(&mut self.new_fronts));
+        [self.next_order, self.new_fronts] = mem::take(&mut self.unused);
+        let (mut in_order, mut in_new) = (order.iter(), new_before.iter());
         let next = |fronts: &mut slice::Iter<'_, Front>| fronts.next().copied().unwrap_or(Front::END);
-        let (mut old, mut fresh) = (next(&mut in_order), next(&mut in_fresh));
-        let mut behind = RANK_NONE;
+        let (mut old, mut new) = (next(&mut in_order), next(&mut in_new));
+        let mut later_rank = RANK_NONE;
         loop {
-            let front = if old.rank <= fresh.rank { old } else { fresh };
-            while behind < front.rank {
-                behind = self.try_behind(start, rank_before, &mut allocated);
+            let front = if old.rank <= new.rank { old } else { new };
+            while later_rank < front.rank {
+                later_rank = self.try_later_pair(start, rank_before, &mut allocated);
             }
-            if old.rank <= fresh.rank {
+            if old.rank <= new.rank {
                 if front.rank == RANK_NONE {
                     break;
                 }
                 old = next(&mut in_order);
             } else {
-                fresh = next(&mut in_fresh);
+                new = next(&mut in_new);
             }
             let group = &mut self.groups[front.group as usize];
-            if group.front != front.rank || group.tried_at == start {
+            if group.front != front.rank || group.last_turn == start {
                 // Out of date: the group has an entry for another first pair, or has had its turn.
                 continue;
             }
-            group.tried_at = start;
-            let is_group_open = group.is_open(&self.links, start);
+            group.last_turn = start;
+            let is_group_free = group.is_free(&self.links, start);
             let mut following = 0;
-            if is_group_open && self.links.are_open(self.inner_paths.links(front.path), start) {
+            if is_group_free && self.links.are_free(self.inner_paths.links(front.path), start) {
                 self.grant(start, front.group, 0, &mut allocated);
             } else {
-                self.kept.push(front);
+                self.next_order.push(front);
                 following = 1;
             }
-            if is_group_open
+            if is_group_free
                 && let group = &self.groups[front.group as usize]
                 && let Some((rank, place)) =
                     group.find(following, &self.links, &self.inner_paths, start, rank_before)
             {
-                self.behind.push(Reverse((rank, front.group, place)));
-                behind = behind.min(rank);
+                self.later_pairs.push(Reverse((rank, front.group, place)));
+                later_rank = later_rank.min(rank);
             }
         }
-        self.order = mem::take(&mut self.kept);
+        self.order = mem::take(&mut self.next_order);
         order.clear();
-        fresh_before.clear();
-        self.unused = [order, fresh_before];
+        new_before.clear();
+        self.unused = [order, new_before];
     }
 
-    /// Tries the lowest rank in `behind`. Returns the next rank there.
+    /// Tries the lowest rank in `later_pairs`. Returns the next rank there.
     #[cold]
-    fn try_behind(&mut self, start: u64, rank_before: u64, allocated: &mut impl FnMut(u32)) -> u64 {
-        let next = |behind: &BinaryHeap<Reverse<(u64, u32, usize)>>| {
-            behind.peek().map_or(RANK_NONE, |&Reverse((rank, ..))| rank)
+    fn try_later_pair(&mut self, start: u64, rank_before: u64, allocated: &mut impl FnMut(u32)) -> u64 {
+        let next = |later: &BinaryHeap<Reverse<(u64, u32, usize)>>| {
+            later.peek().map_or(RANK_NONE, |&Reverse((rank, ..))| rank)
         };
-        let Some(Reverse((_, number, place))) = self.behind.pop() else { return RANK_NONE };
+        let Some(Reverse((_, number, place))) = self.later_pairs.pop() else { return RANK_NONE };
         let (links, paths) = (&self.links, &self.inner_paths);
-        // A link that was open may be allocated by now.
+        // A link that was free may be allocated by now.
         let found = self.groups[number as usize].find(place, links, paths, start, rank_before);
         let mut following = found;
         if let Some((_, found)) = found
@@ -386,9 +391,9 @@ impl Arbiter {
                 self.groups[number as usize].find(place, &self.links, &self.inner_paths, start, rank_before);
         }
         if let Some((rank, place)) = following {
-            self.behind.push(Reverse((rank, number, place)));
+            self.later_pairs.push(Reverse((rank, number, place)));
         }
-        next(&self.behind)
+        next(&self.later_pairs)
     }
 
     /// Allocates the timeslot to the pair at `place` of a group.
@@ -418,7 +423,7 @@ impl Arbiter {
             group.front = RANK_NONE;
             if let Some(&WaitingPair { rank, path, .. }) = group.waiting.front() {
                 group.front = rank;
-                self.fresh.push(Front { rank, group: number, path });
+                self.new_fronts.push(Front { rank, group: number, path });
             }
         }
         allocated(granted);
