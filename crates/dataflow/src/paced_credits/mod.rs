@@ -36,7 +36,7 @@ const LATE_DECREASE: f64 = 0.25;
 /// Increase of the window's share in one window of other answers.
 const INCREASE: f64 = 0.05;
 /// Increase of the share's limit in one window of answers, after a loss.
-const LIMIT_INCREASE: f64 = 1.0 / 256.0;
+const SHARE_MAX_INCREASE: f64 = 1.0 / 256.0;
 /// Answers without a probe of the delay after which requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
 /// Number of first requests that all measure the delay. At the pace of the link their answers hardly wait for each
@@ -53,11 +53,11 @@ const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
 /// An answer is overdue if it takes this many times the usual time: a segment was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
 /// Least time until an answer is overdue, in picoseconds. TCP takes longer to repair a lost tail.
-const PATIENCE_MIN: f64 = 10e9;
+const OVERDUE_MIN: f64 = 10e9;
 /// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
-const PATIENCE_FIRST: f64 = 250e9;
+const OVERDUE_FIRST: f64 = 250e9;
 /// The largest relative decrease of the share with one overdue answer.
-const LOSS_FALL_MAX: f64 = 0.5;
+const LOSS_DECREASE_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
 /// Bytes of the least frame on the wire.
@@ -112,7 +112,7 @@ impl ByteCredit {
 struct OutstandingCredit {
     sent: Instant,
     bytes: u64,
-    is_open: bool,
+    is_outstanding: bool,
 }
 
 /// The size of an event relative to usual ones, as known from its answers.
@@ -139,7 +139,7 @@ pub struct PacedCredits {
     /// Delay from a request to its answer, without the answer's transmission time and without the receiver's own queue.
     delay: Option<DelayEstimate>,
     /// Mean picoseconds from a request to its answer, all queues included.
-    time: f64,
+    response_time: f64,
     /// Mean lead of overtaking answers over overtaken ones, in picoseconds between their requests. FIFO queues do not
     /// change it, so that it measures the variation of the readouts' delays.
     overtaking: f64,
@@ -148,7 +148,7 @@ pub struct PacedCredits {
     /// The used share of the window: less than 1 after late answers and losses.
     share: f64,
     /// Upper limit of the share, lowered by losses.
-    limit: f64,
+    share_max: f64,
     /// Answers since the last probe.
     unprobed: u32,
     /// Requests in the order of sending; the oldest may be answered already.
@@ -179,11 +179,11 @@ impl PacedCredits {
             deviation: 0.0,
             answer: 0.0,
             delay: None,
-            time: 0.0,
+            response_time: 0.0,
             overtaking: 0.0,
             youngest: Instant::START,
             share: 1.0,
-            limit: 1.0,
+            share_max: 1.0,
             unprobed: 0,
             requests: VecDeque::new(),
             first: 0,
@@ -242,7 +242,7 @@ impl PacedCredits {
         let overdue = self
             .requests
             .front()
-            .map(|oldest| oldest.sent.checked_add(self.patience()).unwrap_or(Instant::FAR_FUTURE));
+            .map(|oldest| oldest.sent.checked_add(self.overdue_after()).unwrap_or(Instant::FAR_FUTURE));
         let room = [self.room_at(), overdue].into_iter().flatten().min()?;
         Some(room.max(self.next))
     }
@@ -272,7 +272,7 @@ impl PacedCredits {
         if is_probe {
             self.unprobed = 0;
         }
-        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
+        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
@@ -297,7 +297,7 @@ impl PacedCredits {
         answer: (Bytes, RelativeSize),
     ) -> RelativeSize {
         let time = now.saturating_since(sent);
-        let is_overdue = self.delay.is_some() && time > self.patience();
+        let is_overdue = self.delay.is_some() && time > self.overdue_after();
         self.on_withdrawn(credit);
         let (bytes, event) = answer;
         let bytes = bytes.get() as f64;
@@ -311,21 +311,21 @@ impl PacedCredits {
             self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);
         }
         let fragment = bytes / f64::from(fragments.max(1));
-        follow(&mut self.sizes[usize::from(readout)], fragment, GAIN);
-        follow(&mut self.fragment, fragment, MEAN_GAIN);
+        update_mean(&mut self.sizes[usize::from(readout)], fragment, GAIN);
+        update_mean(&mut self.fragment, fragment, MEAN_GAIN);
         let off = (event.factor().unwrap_or(1.0) - 1.0).abs();
         self.deviation += (off - self.deviation) * MEAN_GAIN;
         self.unprobed = self.unprobed.saturating_add(1);
-        follow(&mut self.answer, wire, MEAN_GAIN);
+        update_mean(&mut self.answer, wire, MEAN_GAIN);
         if !is_overdue {
             let time = time.get() as f64;
-            follow(&mut self.time, time, GAIN);
+            update_mean(&mut self.response_time, time, GAIN);
             let delay = (time - wire / self.link_rate()).max(0.0);
             if credit.is_probe {
                 self.add_delay(delay);
             }
-            self.follow_share(wire, delay, credit.ahead as f64);
-            self.follow_overtaking(sent);
+            self.update_share(wire, delay, credit.ahead as f64);
+            self.update_overtaking(sent);
         }
         self.last_arrival = now;
         event
@@ -342,10 +342,10 @@ impl PacedCredits {
             return;
         };
         let request = &mut self.requests[index as usize];
-        assert!(request.is_open && request.bytes == credit.bytes, "a credit comes back once");
-        request.is_open = false;
+        assert!(request.is_outstanding && request.bytes == credit.bytes, "a credit comes back once");
+        request.is_outstanding = false;
         self.outstanding -= request.bytes;
-        self.drop_closed();
+        self.drop_answered();
     }
 
     /// Handles a request without an answer within the request timeout.
@@ -361,9 +361,13 @@ impl PacedCredits {
     /// # Panics
     /// If one does not.
     pub fn check_invariants(&self) {
-        let open: u64 = self.requests.iter().filter(|request| request.is_open).map(|one| one.bytes).sum();
-        assert_eq!(self.outstanding, open, "requests without an answer hold the credit");
-        assert!(self.requests.front().is_none_or(|request| request.is_open), "answered ones are dropped");
+        let outstanding: u64 =
+            self.requests.iter().filter(|request| request.is_outstanding).map(|one| one.bytes).sum();
+        assert_eq!(self.outstanding, outstanding, "requests without an answer hold the credit");
+        assert!(
+            self.requests.front().is_none_or(|request| request.is_outstanding),
+            "answered ones are dropped"
+        );
         assert!(
             (SHARE_MIN..=1.0).contains(&self.share),
             "window and pace are a share of what the link carries"
@@ -390,7 +394,7 @@ impl PacedCredits {
     fn window_full(&self) -> f64 {
         // Until the delay is known, the pace alone limits requests of known size.
         let Some(delay) = &self.delay else {
-            return if self.fragment > 0.0 { PATIENCE_MIN * self.link_rate() } else { 0.0 };
+            return if self.fragment > 0.0 { OVERDUE_MIN * self.link_rate() } else { 0.0 };
         };
         (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + self.window_answer() + 1.0
     }
@@ -404,22 +408,22 @@ impl PacedCredits {
 
     /// Lowers the share if an answer is later than the window and the outstanding bytes explain; raises it otherwise.
     #[inline]
-    fn follow_share(&mut self, wire: f64, delay: f64, ahead: f64) {
+    fn update_share(&mut self, wire: f64, delay: f64, ahead: f64) {
         let full = self.window_full();
         if full == 0.0 {
             return;
         }
         let part = (wire / full).min(1.0);
         let expected = full.max(ahead) / self.link_rate();
-        self.limit = (self.limit + part * LIMIT_INCREASE).min(1.0);
+        self.share_max = (self.share_max + part * SHARE_MAX_INCREASE).min(1.0);
         self.share +=
             if delay > LATE_FACTOR * expected { -part * LATE_DECREASE * self.share } else { part * INCREASE };
-        self.share = self.share.clamp(SHARE_MIN, self.limit);
+        self.share = self.share.clamp(SHARE_MIN, self.share_max);
     }
 
     /// Updates the mean lead of overtaking answers with the answer to a request that left at `sent`.
     #[inline]
-    fn follow_overtaking(&mut self, sent: Instant) {
+    fn update_overtaking(&mut self, sent: Instant) {
         let most = self.delay.as_ref().map_or(0.0, DelayEstimate::base) * OVERTAKING_DELAYS_MAX;
         let overtaken = self.youngest.saturating_since(sent).get() as f64;
         self.overtaking += (overtaken.min(most) - self.overtaking) * MEAN_GAIN;
@@ -461,11 +465,11 @@ impl PacedCredits {
     }
 
     /// Returns the time after which an answer is overdue.
-    fn patience(&self) -> Duration {
+    fn overdue_after(&self) -> Duration {
         if self.delay.is_none() {
-            return Duration::new(PATIENCE_FIRST as u64);
+            return Duration::new(OVERDUE_FIRST as u64);
         }
-        Duration::new((OVERDUE_FACTOR * self.time).max(PATIENCE_MIN) as u64)
+        Duration::new((OVERDUE_FACTOR * self.response_time).max(OVERDUE_MIN) as u64)
     }
 
     fn add_delay(&mut self, sample: f64) {
@@ -479,14 +483,14 @@ impl PacedCredits {
     #[inline]
     fn expire(&mut self, now: Instant) {
         while let Some(&oldest) = self.requests.front()
-            && now.saturating_since(oldest.sent) >= self.patience()
+            && now.saturating_since(oldest.sent) >= self.overdue_after()
         {
             self.outstanding -= oldest.bytes;
             self.overdue.insert(self.first, oldest.bytes);
             self.requests.pop_front();
             self.first += 1;
             self.on_loss(oldest.bytes);
-            self.drop_closed();
+            self.drop_answered();
         }
     }
 
@@ -494,13 +498,13 @@ impl PacedCredits {
     fn on_loss(&mut self, bytes: u64) {
         self.losses += 1;
         let window = (self.share * self.window_full()).max(1.0);
-        self.share *= 1.0 - (bytes as f64 / window).min(LOSS_FALL_MAX);
+        self.share *= 1.0 - (bytes as f64 / window).min(LOSS_DECREASE_MAX);
         self.share = self.share.max(SHARE_MIN);
-        self.limit = self.share;
+        self.share_max = self.share;
     }
 
-    fn drop_closed(&mut self) {
-        while self.requests.front().is_some_and(|request| !request.is_open) {
+    fn drop_answered(&mut self) {
+        while self.requests.front().is_some_and(|request| !request.is_outstanding) {
             self.requests.pop_front();
             self.first += 1;
         }
@@ -531,7 +535,7 @@ impl RelativeSize {
 }
 
 /// Moves a mean towards a sample; the first sample is the mean.
-fn follow(mean: &mut f64, sample: f64, gain: f64) {
+fn update_mean(mean: &mut f64, sample: f64, gain: f64) {
     *mean = if *mean > 0.0 { *mean + (sample - *mean) * gain } else { sample };
 }
 

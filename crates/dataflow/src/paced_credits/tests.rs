@@ -115,11 +115,11 @@ fn answers_that_come_late_in_order_lower_the_share() {
     // Another link on the path has a queue of 9 ms: the own requests explain far less.
     let (mut paced, _) = served(100, |_| 400);
     let before = paced.window().get();
-    (0..100).for_each(|_| paced.follow_share(12_832.0, 9e9, 50_000.0));
+    (0..100).for_each(|_| paced.update_share(12_832.0, 9e9, 50_000.0));
     assert!(paced.window().get() < before / 10, "a window of {}", paced.window());
     assert_eq!(paced.losses(), 0);
     // The own queue explains the delay: the share recovers.
-    (0..1_000).for_each(|_| paced.follow_share(12_832.0, 9e9, 1_000_000.0));
+    (0..1_000).for_each(|_| paced.update_share(12_832.0, 9e9, 1_000_000.0));
     assert_eq!(paced.window().get(), before);
 }
 
