@@ -67,7 +67,7 @@ impl Endpoint {
         };
         self.sample_rtt(config, rtt_ps);
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
-        self.congestion.on_sample(config, &mut self.window, sample, delays, true);
+        self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);
         if self.congestion.is_bbr() {
             self.model_fast_ack(config, now, last_sent_at, [acked, flight_size]);
         } else if self.is_cwnd_limited(config, flight_size) {
@@ -273,9 +273,8 @@ impl Endpoint {
                 snd_nxt: self.send.nxt(),
                 has_ece,
             };
-            let is_open = self.ca_state == CongestionState::Open;
             let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
-            self.congestion.on_sample(config, &mut self.window, sample, delays, is_open);
+            self.congestion.on_sample(config, &mut self.window, sample, delays, self.ca_state);
         }
     }
 

@@ -6,6 +6,7 @@
 use fanin_units::Instant;
 
 use super::window::{AckSample, CongestionWindow};
+use crate::ca_state::CongestionState;
 use crate::config::{Config, CongestionControl, CubicParameters};
 
 /// 1 s / 1024, the unit of K.
@@ -58,8 +59,8 @@ pub(crate) struct Cubic {
     /// HyStart: the least delay of the round, in microseconds, and its number of samples.
     round_delay: u32,
     samples: u8,
-    /// True if HyStart has ended slow start.
-    found: bool,
+    /// HyStart: the end of slow start is found (`found`).
+    exit_found: bool,
 }
 
 /// The parameters of a connection of this algorithm.
@@ -173,9 +174,9 @@ impl Cubic {
         window: &mut CongestionWindow,
         ack: AckSample,
         [rtt_ps, srtt_ps]: [u64; 2],
-        is_open: bool,
+        ca_state: CongestionState,
     ) {
-        if !self.note_delay(parameters, ack, rtt_ps, is_open) || !parameters.hystart || self.found {
+        if !self.note_delay(parameters, ack, rtt_ps, ca_state) || !parameters.hystart || self.exit_found {
             return;
         }
         let cwnd = window.cwnd / config.segment_units();
@@ -286,9 +287,9 @@ impl Cubic {
         parameters: CubicParameters,
         ack: AckSample,
         rtt_ps: u64,
-        is_open: bool,
+        ca_state: CongestionState,
     ) -> bool {
-        if !parameters.counts_segments && is_open {
+        if !parameters.counts_segments && ca_state == CongestionState::Open {
             if self.ack_ratio == 0 {
                 self.ack_ratio = 2 << ACK_RATIO_SHIFT;
             }
@@ -312,7 +313,7 @@ impl Cubic {
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {
             self.last_ack = now;
             if now.wrapping_sub(self.round_start) > (self.delay_min + burst_delay) / 2 {
-                self.found = true;
+                self.exit_found = true;
             }
         }
         self.round_delay = self.round_delay.min(delay);
@@ -321,9 +322,9 @@ impl Cubic {
         } else if self.round_delay
             > self.delay_min + (self.delay_min >> 3).clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
         {
-            self.found = true;
+            self.exit_found = true;
         }
-        self.found
+        self.exit_found
     }
 
     /// Starts HyStart's next round if an ACK ends the present one (`bictcp_hystart_reset`).

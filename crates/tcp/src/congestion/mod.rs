@@ -29,6 +29,7 @@ use alloc::boxed::Box;
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, CongestionControl, Reduction};
 pub(crate) use bbr::{Bbr, PathState};
 pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
@@ -91,10 +92,8 @@ impl Algorithm {
         }
     }
 
-    /// Takes a round-trip sample, in picoseconds, with the smoothed round-trip time. `is_open` is true if nothing was
-    /// lost or reordered ([`CongestionState::Open`]).
-    ///
-    /// [`CongestionState::Open`]: crate::CongestionState::Open
+    /// Takes a round-trip sample, in picoseconds, with the smoothed round-trip time. CUBIC also reads the
+    /// congestion state (`icsk_ca_state`).
     #[inline]
     pub(crate) fn on_sample(
         &mut self,
@@ -102,13 +101,13 @@ impl Algorithm {
         window: &mut CongestionWindow,
         ack: AckSample,
         [rtt_ps, srtt_ps]: [u64; 2],
-        is_open: bool,
+        ca_state: CongestionState,
     ) {
         match self {
             Self::NewReno | Self::Static | Self::Bbr(_) => {}
             Self::Cubic(cubic) => {
                 let parameters = cubic::parameters(config);
-                cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], is_open);
+                cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], ca_state);
             }
             Self::Dctcp(dctcp) => {
                 let is_linux = config.reduction == Reduction::Proportional;
