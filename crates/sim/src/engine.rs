@@ -175,8 +175,12 @@ impl Engine {
 
     /// Returns the state of a switch's port for the timeline, and passes each of the port's rings to `rings`.
     pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortLevel {
-        let (bytes, bytes_max) = self.fabric.depth(at, port, rings);
-        PortLevel { bytes, bytes_max, delivered: self.port_payload[port as usize] }
+        let level = self.fabric.port_level(at, port, rings);
+        PortLevel {
+            bytes: level.bytes,
+            bytes_max: level.bytes_max,
+            delivered: self.port_payload[port as usize],
+        }
     }
 
     /// Handles the arrival of the first frame on a port's link.

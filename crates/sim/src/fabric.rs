@@ -8,7 +8,7 @@
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_dataflow::Random;
-use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, Passage};
+use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, MemoryLevel, Occupancy, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
@@ -136,7 +136,7 @@ impl Fabric {
 
     /// Looks at the next frame to arrive over a port's link. If a switch will forward the frame, returns its ports at that
     /// switch, its connection end, and its segment's place.
-    pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
+    pub(crate) fn peek_forward(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
         let parcel = self.first(port)?.parcel;
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))
@@ -408,15 +408,20 @@ impl Fabric {
 
     /// Returns the bytes queued at a switch's port, and their [high-water mark](Self::port_bytes_max). Calls `visit` for each
     /// ring.
-    pub(crate) fn depth(&mut self, now: u64, index: PortIndex, visit: &mut RingVisitor<'_>) -> (u64, u64) {
+    pub(crate) fn port_level(
+        &mut self,
+        now: u64,
+        index: PortIndex,
+        visit: &mut RingVisitor<'_>,
+    ) -> MemoryLevel {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
             queue.visit_rings(visit);
-            return (queue.bytes(), queue.bytes_max());
+            return MemoryLevel { bytes: queue.bytes(), bytes_max: queue.bytes_max() };
         }
-        self.buffer(index).map_or((0, 0), |buffer| {
-            let held = buffer.occupancy();
-            (held.bytes, held.bytes_max)
+        self.buffer(index).map_or_else(MemoryLevel::default, |buffer| {
+            let Occupancy { bytes, bytes_max, .. } = *buffer.occupancy();
+            MemoryLevel { bytes, bytes_max }
         })
     }
 

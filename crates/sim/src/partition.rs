@@ -267,7 +267,7 @@ impl<W: HostWorkload> Partition<W> {
         if !self.techniques.act_at_switches() {
             return;
         }
-        if let Some((crossing, end, place)) = self.engine.fabric.forwarded(port) {
+        if let Some((crossing, end, place)) = self.engine.fabric.peek_forward(port) {
             self.techniques.on_forward(&mut self.engine, crossing, end, place);
         }
     }
@@ -279,7 +279,7 @@ impl<W: HostWorkload> Partition<W> {
         let lost = engine.take_dropped(segment);
         let wire_bytes = engine.fabric.wire_bytes(&lost);
         let at = engine.now();
-        let (queue_bytes, _) = engine.fabric.depth(at, port, &mut |_, _| ());
+        let queue_bytes = engine.fabric.queue(at, port).bytes;
         self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
         let waiting = self.streams.waiting(peer(end)).next().filter(|_| lost.payload > 0);
         if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
