@@ -309,7 +309,7 @@ impl Switch {
     }
 
     /// Makes a switch with unlimited buffers, which never drops.
-    pub(crate) fn deep() -> Self {
+    pub(crate) fn unlimited() -> Self {
         Self { buffering: Buffering::Unlimited, ..Self::default() }
     }
 }
