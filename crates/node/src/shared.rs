@@ -67,12 +67,12 @@ pub enum ViewError {
     #[error("the shared memory is not sealed")]
     NotSealed,
     /// The memory has another size than announced.
-    #[error("the shared memory has {actual} bytes, not {said}")]
+    #[error("the shared memory has {actual} bytes, not {announced}")]
     Size {
         /// Actual size, bytes.
         actual: u64,
         /// Announced size, bytes.
-        said: u64,
+        announced: u64,
     },
     /// The memory cannot be examined or mapped.
     #[error("cannot map the shared memory: {0}")]
@@ -80,18 +80,18 @@ pub enum ViewError {
 }
 
 impl View {
-    /// Maps memory that another process created, for reading. `said` is its announced size in bytes.
+    /// Maps memory that another process created, for reading. `announced` is its announced size in bytes.
     ///
     /// # Errors
     /// [`ViewError`]; memory of zero bytes is refused as well.
-    pub fn new(fd: &OwnedFd, said: u64) -> Result<Self, ViewError> {
+    pub fn new(fd: &OwnedFd, announced: u64) -> Result<Self, ViewError> {
         let seals = fcntl_get_seals(fd).map_err(io::Error::from)?;
         if !seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE) {
             return Err(ViewError::NotSealed);
         }
         let actual = fstat(fd).map_err(io::Error::from)?.st_size as u64;
-        if actual != said || actual == 0 {
-            return Err(ViewError::Size { actual, said });
+        if actual != announced || actual == 0 {
+            return Err(ViewError::Size { actual, announced });
         }
         Ok(Self { map: Map::new(fd, actual as usize, ProtFlags::READ)? })
     }
@@ -159,6 +159,6 @@ mod tests {
         assert!(matches!(View::new(&fd, 4096), Err(ViewError::NotSealed)));
         let area = SharedMemory::new(4096).unwrap();
         let fd = area.fd().try_clone_to_owned().unwrap();
-        assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { actual: 4096, said: 8192 })));
+        assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { actual: 4096, announced: 8192 })));
     }
 }

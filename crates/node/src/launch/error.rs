@@ -61,19 +61,19 @@ pub enum LaunchError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A process ended and is not restarted.
-    #[error("{process} ended ({status}); last lines of its log:\n{said}")]
+    #[error("{process} ended ({status}); last lines of its log:\n{log}")]
     Ended {
         /// Name of the process.
         process: String,
         /// Exit status or signal.
         status: String,
         /// Last lines of the process's log.
-        said: String,
+        log: String,
     },
     /// No event was assigned within 60 s.
-    #[error("no event was assigned within {} s; last lines of the logs:\n{said}", READY_MAX.as_secs())]
+    #[error("no event was assigned within {} s; last lines of the logs:\n{logs}", READY_MAX.as_secs())]
     NotReady {
         /// Last lines of the logs of the supervisor and of processes that report a fault.
-        said: String,
+        logs: String,
     },
 }

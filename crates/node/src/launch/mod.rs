@@ -55,7 +55,7 @@ const HANG_SILENCES: u32 = 3;
 /// Minimum time after which a process counts as hanging, whatever `live.silence_max` is.
 const HANG_MIN: Duration = Duration::from_secs(3);
 /// Interval at which processes are checked and the supervisor's journal is read.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum time for a restarted supervisor to open its journal before it is asked to stop.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
@@ -73,7 +73,7 @@ pub struct LiveSystem<P> {
     standby_follower: Option<JournalFollower>,
     /// True once an event was assigned. From then on, no failed process ends the run if restarts are on.
     is_ready: bool,
-    looked: Instant,
+    checked_at: Instant,
     restarts: u64,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
@@ -154,7 +154,7 @@ impl<P: Placement> LiveSystem<P> {
             restart: launch.restart,
             metrics,
             is_ready: false,
-            looked: Instant::now(),
+            checked_at: Instant::now(),
             restarts: 0,
             killed: Vec::new(),
             hung: BTreeMap::new(),
@@ -265,7 +265,7 @@ impl<P: Placement> LiveSystem<P> {
             }
             self.watch()?;
             if Instant::now() >= until {
-                return Err(LaunchError::NotReady { said: self.complaints() });
+                return Err(LaunchError::NotReady { logs: self.complaints() });
             }
             std::thread::sleep(TURN);
         }
@@ -300,9 +300,9 @@ impl<P: Placement> LiveSystem<P> {
 
     fn watch_all(&mut self, except: Option<Role>) -> Result<(), LaunchError> {
         let now = Instant::now();
-        let looks = now.saturating_duration_since(self.looked) >= LOOK_EVERY;
-        if looks {
-            self.looked = now;
+        let is_check_due = now.saturating_duration_since(self.checked_at) >= CHECK_INTERVAL;
+        if is_check_due {
+            self.checked_at = now;
             self.follow();
         }
         for place in 0..self.children.len() {
@@ -312,7 +312,7 @@ impl<P: Placement> LiveSystem<P> {
             if let Some(status) = self.children[place].reap() {
                 self.handle_ended(place, status, now)?;
             }
-            if looks && self.restart {
+            if is_check_due && self.restart {
                 self.end_if_hung(place, now);
             }
             if self.children[place].is_due(now) {
@@ -330,8 +330,8 @@ impl<P: Placement> LiveSystem<P> {
         // Exit status 2 means wrong settings before the first event. Later, the files of the run may have been removed.
         let is_hopeless = child.is_given_up() || status.code() == Some(2);
         if !self.restart || (is_hopeless && !self.is_ready) {
-            let said = self.said(&name);
-            return Err(LaunchError::Ended { process: name, status: status.to_string(), said });
+            let log = self.log_tail(&name);
+            return Err(LaunchError::Ended { process: name, status: status.to_string(), log });
         }
         let child = &self.children[place];
         if child.is_given_up() {
@@ -373,27 +373,27 @@ impl<P: Placement> LiveSystem<P> {
     }
 
     /// Returns the last 2000 bytes of a process's log.
-    fn said(&self, process: &str) -> String {
+    fn log_tail(&self, process: &str) -> String {
         const BYTES: u64 = 2000;
         let path = self.system.folder.join("log").join(format!("{process}.log"));
-        let mut said = Vec::new();
+        let mut tail = Vec::new();
         if let Ok(mut file) = File::open(path) {
             let length = file.metadata().map_or(0, |metadata| metadata.len());
             let _ = file.seek(SeekFrom::Start(length.saturating_sub(BYTES)));
-            let _ = file.take(BYTES).read_to_end(&mut said);
+            let _ = file.take(BYTES).read_to_end(&mut tail);
         }
-        String::from_utf8_lossy(&said).trim_end().to_owned()
+        String::from_utf8_lossy(&tail).trim_end().to_owned()
     }
 
     /// Returns the last lines of the supervisors' logs, and of up to three other logs with a warning or an error in them.
     fn complaints(&self) -> String {
         const OTHERS_MAX: usize = 3;
-        let said = |one: &ChildProcess| (one.name.clone(), self.said(&one.name));
+        let tail = |one: &ChildProcess| (one.name.clone(), self.log_tail(&one.name));
         let complains = |(_, text): &(String, String)| text.contains("ERROR") || text.contains("WARN");
         let (supervisor, others): (Vec<&ChildProcess>, Vec<&ChildProcess>) =
             self.children.iter().partition(|one| one.role == Role::Supervisor);
-        let others = others.into_iter().map(said).filter(complains).take(OTHERS_MAX);
-        let all = supervisor.into_iter().map(said).chain(others);
+        let others = others.into_iter().map(tail).filter(complains).take(OTHERS_MAX);
+        let all = supervisor.into_iter().map(tail).chain(others);
         all.map(|(name, text)| format!("{name}:\n{text}")).collect::<Vec<_>>().join("\n")
     }
 

@@ -310,12 +310,12 @@ impl UnitThread {
         let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let ready = poll(&mut fds, Some(&timeout)).is_ok();
         let rung = ready && !fds[0].revents().is_empty();
-        let said = ready && fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let readable = ready && fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
         drop(fds);
         if rung {
             let _ = rustix::io::read(&self.desk().bell, &mut [0_u8; 8]);
         }
-        said
+        readable
     }
 
     /// Waits until the unit connects. Returns `None` if its process ended, the time is over, or the collector ends.

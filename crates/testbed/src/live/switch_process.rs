@@ -28,14 +28,14 @@ pub enum SwitchError {
         source: io::Error,
     },
     /// The process ended.
-    #[error("the switch {name} ended ({status}); it said:\n{said}")]
+    #[error("the switch {name} ended ({status}); its log:\n{log}")]
     Ended {
         /// The switch's name in the scenario's network.
         name: String,
         /// The exit status of the process.
         status: String,
         /// The text of the switch's log.
-        said: String,
+        log: String,
     },
     /// The switch ended while the run needed it.
     #[error("the switch {name} ended during the run; its log is in the folder `network` of --out")]
@@ -96,8 +96,8 @@ impl SwitchProcess {
         let until = Instant::now() + READY_MAX;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
-                let (name, status, said) = (self.name.clone(), status.to_string(), self.said());
-                return Err(SwitchError::Ended { name, status, said });
+                let (name, status, log) = (self.name.clone(), status.to_string(), self.log());
+                return Err(SwitchError::Ended { name, status, log });
             }
             match self.client().read("/v1/version") {
                 Ok(_) => return Ok(()),
@@ -109,12 +109,12 @@ impl SwitchProcess {
         }
     }
 
-    fn said(&self) -> String {
-        let mut said = String::new();
+    fn log(&self) -> String {
+        let mut log = String::new();
         if let Ok(mut file) = File::open(&self.log) {
-            let _ = file.read_to_string(&mut said);
+            let _ = file.read_to_string(&mut log);
         }
-        said.trim_end().to_owned()
+        log.trim_end().to_owned()
     }
 }
 
