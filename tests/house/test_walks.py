@@ -21,6 +21,8 @@ SCHEME = re.compile(
     r"\bbuffering\b(?!\(|::|;)|\bBuffering(?:Settings)?::\w|BufferingAccounts::(?!new)\w"
     r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:Shared|DynamicThreshold|Voq)\b"
 )
+# The key or the setting of the state machine that it becomes.
+CREDITS = re.compile(r"\bshaping\.credit|\.credit_limit\(|\bconfig\.credits\b")
 # The file of each scheme: a walk ends in one of them.
 SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", "dynamic_threshold", "voq")}
 # Files that name a scheme and are no step from the key to its effect, and why.
@@ -79,6 +81,20 @@ def test_no_other_file_of_a_side_names_a_scheme(side: str) -> None:
     walk = {file for name, file, _ in walks() if name == f"tor.buffering, {side}"}
     assert len(walk & SCHEMES) == 1, "a walk ends in the file of one scheme"
     assert named_by(side) == walk | SCHEMES | {file for file in NO_STEP if file.startswith(crates(side))}
+
+
+@pytest.mark.parametrize("side", ["simulator", "live"])
+def test_no_other_file_of_a_side_reads_the_credits(side: str) -> None:
+    walk = {file for name, file, _ in walks() if name == f"shaping.credits, {side}"}
+    rooms = ("scenario/src/types", "dataflow/src", "sim/src" if side == "simulator" else "node/src")
+    readers = {
+        str(path.relative_to(ROOT))
+        for room in rooms
+        for path in (ROOT / "crates" / room).rglob("*.rs")
+        if CREDITS.search(re.sub(r'//.*|"(?:\\.|[^"\\])*"', "", path.read_text().split("#[cfg(test)]")[0]))
+    }
+    # The rest of each walk hands the configuration on: `machines.rs` and the place that calls it.
+    assert readers == {file for file in walk if "/dataflow/src/collector" in file}
 
 
 def crates(side: str) -> tuple[str, ...]:

@@ -31,8 +31,6 @@ pub struct CollectorNode {
     /// The supervisor's proof of the assignment of each event, for the logger.
     proofs: HashMap<L1Id, Data>,
     collections: Collections,
-    /// Fixed number of credits; `None` without one.
-    credits: Option<u32>,
     has_loggers: bool,
     units: Option<UnitServer>,
     /// Tracks which of two supervisors leads; `None` in a system without a standby.
@@ -96,7 +94,6 @@ impl CollectorNode {
         processor::check(scenario, &system.scenario_folder)?;
         let (_, sources) = supply(scenario, &system.scenario_folder)?;
         let config = settings::collector(scenario, place, sources.counts())?;
-        let credits = config.credits;
         let collections = Collections::new(system);
         let collector = Collector::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
         let has_loggers = scenario.logger.hosts > 0;
@@ -113,7 +110,6 @@ impl CollectorNode {
             data,
             proofs,
             collections,
-            credits,
             has_loggers,
             units,
             leader,
@@ -376,7 +372,7 @@ impl RoleNode for CollectorNode {
         metrics::set(&metrics.reshipped, counters.reshipped);
         metrics::level(&metrics.requests_waiting, self.collector.requests_waiting() as u64);
         metrics::level(&metrics.credits_used, u64::from(self.collector.credits_used()));
-        metrics::level(&metrics.credits, u64::from(self.credits.unwrap_or_default()));
+        metrics::level(&metrics.credits, u64::from(self.collector.credits_total().unwrap_or_default()));
         metrics::set_seconds(&metrics.ideal_seconds, self.collections.ideal_s);
         for (&readout, &collections) in &self.collections.last_answers {
             metrics.set_last_answers(readout, collections);
