@@ -56,6 +56,8 @@ const OVERDUE_FACTOR: f64 = 4.0;
 const OVERDUE_MIN: f64 = 10e9;
 /// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
 const OVERDUE_FIRST: f64 = 250e9;
+/// TCP's least retransmission timeout, in picoseconds (Linux: `TCP_RTO_MIN`).
+const RTO_LEAST: u64 = 200_000_000_000;
 /// The largest relative decrease of the share with one overdue answer.
 const LOSS_DECREASE_MAX: f64 = 0.5;
 /// The least share of window and pace.
@@ -105,6 +107,14 @@ impl ByteCredit {
     pub fn bytes(self) -> Bytes {
         Bytes::new(self.bytes)
     }
+}
+
+/// A request whose answer is overdue.
+#[derive(Debug, Clone, Copy)]
+struct OverdueCredit {
+    bytes: u64,
+    /// Factor by which it lowered the share.
+    decrease: f64,
 }
 
 /// A request without an answer.
@@ -157,8 +167,8 @@ pub struct PacedCredits {
     first: u64,
     outstanding: u64,
     outstanding_max: u64,
-    /// Bytes of overdue requests, by number; they take no part of the window.
-    overdue: BTreeMap<u64, u64>,
+    /// Overdue requests by number; they take no part of the window.
+    overdue: BTreeMap<u64, OverdueCredit>,
     losses: u64,
     last_arrival: Instant,
     /// Earliest time at which the next request may leave.
@@ -220,10 +230,10 @@ impl PacedCredits {
 
     /// Returns the predicted bytes of overdue answers.
     pub fn overdue(&self) -> Bytes {
-        Bytes::new(self.overdue.values().sum())
+        Bytes::new(self.overdue.values().map(|request| request.bytes).sum())
     }
 
-    /// Returns the number of overdue answers that lowered pace and window.
+    /// Returns the number of overdue answers that lowered pace and window, without those of late hosts.
     pub fn losses(&self) -> u64 {
         self.losses
     }
@@ -298,6 +308,12 @@ impl PacedCredits {
     ) -> RelativeSize {
         let time = now.saturating_since(sent);
         let is_overdue = self.delay.is_some() && time > self.overdue_after();
+        // A lost tail takes TCP longer to repair: the host was late.
+        if time.get() < RTO_LEAST
+            && let Some(overdue) = self.overdue.get(&credit.number)
+        {
+            self.undo_loss(*overdue);
+        }
         self.on_withdrawn(credit);
         let (bytes, event) = answer;
         let bytes = bytes.get() as f64;
@@ -486,21 +502,30 @@ impl PacedCredits {
             && now.saturating_since(oldest.sent) >= self.overdue_after()
         {
             self.outstanding -= oldest.bytes;
-            self.overdue.insert(self.first, oldest.bytes);
+            let decrease = self.on_loss(oldest.bytes);
+            self.overdue.insert(self.first, OverdueCredit { bytes: oldest.bytes, decrease });
             self.requests.pop_front();
             self.first += 1;
-            self.on_loss(oldest.bytes);
             self.drop_answered();
         }
     }
 
-    /// Lowers the share by the lost part of the window.
-    fn on_loss(&mut self, bytes: u64) {
+    /// Lowers the share by the lost part of the window. Returns the factor.
+    fn on_loss(&mut self, bytes: u64) -> f64 {
         self.losses += 1;
         let window = (self.share * self.window_full()).max(1.0);
+        let share = self.share;
         self.share *= 1.0 - (bytes as f64 / window).min(LOSS_DECREASE_MAX);
         self.share = self.share.max(SHARE_MIN);
         self.share_max = self.share;
+        self.share / share
+    }
+
+    /// Undoes the decrease for an answer that was late and not lost.
+    fn undo_loss(&mut self, overdue: OverdueCredit) {
+        self.losses -= 1;
+        self.share_max = (self.share_max / overdue.decrease).min(1.0);
+        self.share = (self.share / overdue.decrease).min(self.share_max);
     }
 
     fn drop_answered(&mut self) {

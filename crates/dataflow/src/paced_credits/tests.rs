@@ -168,6 +168,23 @@ fn a_lost_answer_lowers_the_pace_and_frees_its_credit() {
 }
 
 #[test]
+fn an_answer_of_a_late_host_restores_the_pace() {
+    // Milliseconds until the answer, and whether it was lost: TCP repairs a lost tail after 200 ms or more.
+    for (delay, is_lost) in [(50, false), (199, false), (201, true)] {
+        let (mut paced, now) = served(100, |_| 400);
+        let before = paced.window();
+        let overdue = paced.on_sent(now, 0, 12, RelativeSize::default());
+        paced.may_send(Instant::new(now.get() + 10_000_000_000));
+        assert!(paced.window() < before);
+        let end = Instant::new(now.get() + delay * 1_000_000_000);
+        paced.on_answer(end, 0, 12, overdue, now, (Bytes::new(12_000), RelativeSize::default()));
+        assert_eq!(paced.window() < before, is_lost, "after {delay} ms");
+        assert_eq!(paced.losses(), u64::from(is_lost));
+        paced.check_invariants();
+    }
+}
+
+#[test]
 fn a_readout_that_is_silent_from_the_start_does_not_stop_the_others() {
     let mut paced = PacedCredits::new(CONFIG, 2);
     paced.on_sent(at(0), 0, 12, RelativeSize::default());

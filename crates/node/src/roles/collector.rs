@@ -104,18 +104,7 @@ impl CollectorNode {
         let (data, proofs) = (HashMap::new(), HashMap::new());
         let leader = system.standby.is_some().then(LeaderTracker::default);
         let (taken, failure) = (VecDeque::new(), None);
-        Ok(Self {
-            collector,
-            sources,
-            data,
-            proofs,
-            collections,
-            has_loggers,
-            units,
-            leader,
-            taken,
-            failure,
-        })
+        Ok(Self { collector, sources, data, proofs, collections, has_loggers, units, leader, taken, failure })
     }
 
     /// Ends the role's connection to its supervisor, and drops the messages for it.
