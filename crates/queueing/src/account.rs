@@ -64,6 +64,10 @@ impl Account {
     /// Raises the occupancy to `level` bytes, which the caller has checked against the limit.
     #[inline]
     pub(crate) fn raise_to(&mut self, level: u64) {
+        debug_assert!(
+            (self.level.bytes..=self.limit).contains(&level),
+            "an admission above the limit, or of less than no bytes"
+        );
         self.level.bytes = level;
         self.level.bytes_max = self.level.bytes_max.max(level);
     }

@@ -124,8 +124,14 @@ impl Dedicated {
     #[inline]
     pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
         assert!(at >= self.emptied_at, "departures run backwards");
+        debug_assert!(departed.frames > 0, "a departure of no frame");
+        debug_assert!(charges >= departed.bytes, "a frame takes less memory than its bytes");
         self.occupancy.remove(charges, departed.frames);
         self.counters.departed += departed;
+        debug_assert!(
+            self.counters.departed.frames <= self.counters.enqueued.frames,
+            "a frame departs that was not admitted"
+        );
         self.emptied_at = at;
     }
 
@@ -134,6 +140,11 @@ impl Dedicated {
     pub(crate) fn depart_all(&mut self, at: Instant, frames: u32) {
         assert!(at >= self.emptied_at, "departures run backwards");
         assert_eq!(self.occupancy.frames, u64::from(frames), "frames and departures");
+        debug_assert_eq!(
+            self.counters.enqueued.frames,
+            self.counters.departed.frames + u64::from(frames),
+            "a frame is admitted, and neither stored nor departed"
+        );
         (self.occupancy.bytes, self.occupancy.frames) = (0, 0);
         self.counters.departed = self.counters.enqueued;
         self.emptied_at = at;
@@ -178,6 +189,8 @@ impl Dedicated {
     /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all marks](Self::below_marks).
     #[inline]
     pub(crate) fn admit_below_marks(&mut self, level: u64, bytes: u32) {
+        debug_assert!(level <= self.occupancy.bytes_max.min(self.limit), "an admission that sets a mark");
+        debug_assert!(self.aqm.is_none(), "an admission that a marker has not seen");
         self.occupancy.bytes = level;
         self.occupancy.frames += 1;
         self.counters.enqueued.add(bytes);
@@ -201,6 +214,7 @@ impl Dedicated {
     /// departed, and leave the high-water marks unchanged.
     #[inline]
     pub(crate) fn count_cut_through(&mut self, at: Instant, passed: FrameCount) {
+        debug_assert!(at >= self.emptied_at, "departures run backwards");
         self.counters.enqueued += passed;
         self.counters.departed += passed;
         self.emptied_at = at;

@@ -125,6 +125,7 @@ impl<T: Copy + Default> Fifo<T> {
     #[cold]
     fn grow(&mut self, capacity: u32) {
         assert!(capacity <= Self::LEN_MAX, "a queue outgrows its limit of {} values", Self::LEN_MAX);
+        assert!(capacity.is_power_of_two() && capacity > self.len(), "a queue of {capacity} slots");
         let mut slots = vec![T::default(); capacity as usize];
         slots.iter_mut().zip(self.iter()).for_each(|(slot, value)| *slot = value);
         (self.out, self.put) = (0, self.len());

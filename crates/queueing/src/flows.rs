@@ -131,6 +131,7 @@ impl FlowCounter {
                 return;
             }
             let (before, found) = self.find(flow);
+            assert_eq!(found, self.oldest, "the oldest flow is in its bucket");
             self.forget(before, found);
             self.aged += 1;
         }
@@ -155,6 +156,7 @@ impl FlowCounter {
     #[cold]
     fn open(&mut self, now: Instant, flow: u64, output: usize, pool: usize) {
         assert!(output < self.by_output.len(), "no output port {output}");
+        debug_assert_eq!(self.find(flow).1, NIL, "a flow is opened twice");
         if self.flows == self.flows_max {
             let (before, found) = self.find(self.entries[self.oldest as usize].flow);
             self.forget(before, found);
@@ -186,6 +188,7 @@ impl FlowCounter {
         self.append(place);
         self.count(place, true);
         self.flows += 1;
+        assert!(self.flows <= self.flows_max, "more flows than the limit");
     }
 
     #[cold]
@@ -203,6 +206,7 @@ impl FlowCounter {
     #[inline]
     fn touch(&mut self, now: Instant, place: u32, output: usize, pool: usize) {
         let entry = &mut self.entries[place as usize];
+        debug_assert!(now >= entry.seen, "time runs backwards");
         entry.seen = now;
         if entry.output as usize != output || entry.pool as usize != pool {
             self.count(place, false);
@@ -221,8 +225,14 @@ impl FlowCounter {
         let FlowEntry { flow, chained, .. } = self.entries[place as usize];
         let bucket = self.bucket(flow);
         match self.entries.get_mut(before as usize) {
-            Some(before) => before.chained = chained,
-            None => self.buckets[bucket] = chained,
+            Some(before) => {
+                assert_eq!(before.chained, place, "the entry before another in its bucket");
+                before.chained = chained;
+            }
+            None => {
+                assert_eq!(self.buckets[bucket], place, "the first entry of its bucket");
+                self.buckets[bucket] = chained;
+            }
         }
         self.unlink(place);
         self.count(place, false);

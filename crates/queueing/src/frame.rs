@@ -119,6 +119,10 @@ impl FrameCount {
     /// Removes a frame.
     #[inline]
     pub(crate) const fn remove(&mut self, bytes: u32) {
+        assert!(
+            self.frames > 0 && self.bytes >= bytes as u64,
+            "a frame is taken back that was never counted"
+        );
         self.frames -= 1;
         self.bytes -= bytes as u64;
     }
@@ -180,6 +184,12 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
+    /// Its bytes, and their high-water mark.
+    #[inline]
+    pub const fn level(&self) -> MemoryLevel {
+        MemoryLevel { bytes: self.bytes, bytes_max: self.bytes_max }
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, charge: u64) {
         self.bytes += charge;
@@ -193,9 +203,14 @@ impl Occupancy {
         assert!(charges <= self.bytes && frames <= self.frames, "memory released that was never taken");
         self.bytes -= charges;
         self.frames -= frames;
+        debug_assert!(self.frames > 0 || self.bytes == 0, "an empty queue holds memory");
     }
 
     pub(crate) fn reset_marks(&mut self) {
+        assert!(
+            self.bytes <= self.bytes_max && self.frames <= self.frames_max,
+            "a high-water mark below the level"
+        );
         self.bytes_max = self.bytes;
         self.frames_max = self.frames;
     }
@@ -218,6 +233,7 @@ impl MemoryLevel {
     }
 
     pub(crate) fn reset_marks(&mut self) {
+        assert!(self.bytes <= self.bytes_max, "a high-water mark below the level");
         self.bytes_max = self.bytes;
     }
 }

@@ -163,6 +163,7 @@ impl Memory {
         if !self.shared.admit_below_marks(input, output, queued, charge) {
             return false;
         }
+        debug_assert_eq!(level, queued + charge, "an admission charges its frame");
         own.admit_below_marks(level, bytes);
         true
     }

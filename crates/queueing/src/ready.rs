@@ -118,6 +118,7 @@ impl Keyed {
     /// Adds a ring that is not ready yet, behind the others of its key.
     #[inline]
     pub(crate) fn insert(&mut self, ring: u32, key: u32) {
+        debug_assert!(key <= KEY_MAX, "a key above the largest");
         let head = self.heads[key as usize];
         if head == NIL {
             self.heads[key as usize] = ring;
@@ -168,6 +169,7 @@ impl Keyed {
         let middle = high * 64 + self.middle[high].ilog2() as usize;
         let key = middle * 64 + self.leaves[middle].ilog2() as usize;
         let ring = self.heads[key];
+        assert_ne!(ring, NIL, "a key without a ring is marked");
         self.remove(ring);
         Some(ring)
     }

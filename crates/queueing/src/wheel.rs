@@ -96,6 +96,7 @@ impl Wheel {
     fn insert(&mut self, ring: u32, at: u64) {
         let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
         let slot = ((self.cursor + ahead) % SLOTS) as usize;
+        debug_assert_ne!(ring, NIL, "no ring waits");
         self.timers[ring as usize] = RingTimer { at, next: self.heads[slot], slot: slot as u32 };
         self.heads[slot] = ring;
         self.words[slot / 64] |= 1 << (slot % 64);
@@ -118,6 +119,7 @@ impl Wheel {
             return;
         }
         let last = now.get() >> SLOT_BITS;
+        assert!(last >= self.cursor, "time runs backwards");
         while let Some(tick) = self.first()
             && tick <= last
         {
@@ -138,6 +140,7 @@ impl Wheel {
         }
         self.cursor = last;
         self.find_earliest();
+        assert!(self.earliest > now.get(), "a ring with tokens still waits for them");
     }
 
     /// Removes a waiting ring.
@@ -171,7 +174,9 @@ impl Wheel {
         if *word == 0 {
             self.summary &= !(1 << (slot / 64));
         }
-        core::mem::replace(&mut self.heads[slot], NIL)
+        let head = core::mem::replace(&mut self.heads[slot], NIL);
+        assert_ne!(head, NIL, "a slot without a ring is marked");
+        head
     }
 
     /// The first slot from the cursor on that is not empty.

@@ -151,6 +151,7 @@ impl Red {
             Depth::Bytes(_) => share(base, u64::from(frame.bytes), self.settings.packet_mean.get()).min(ONE),
             Depth::Packets(_) => base,
         };
+        assert!(base <= ONE, "a probability above 1");
         // The count spreads marks evenly: p_a = p_b / (1 - count p_b) (ibid., §4). It starts at 0 when the average
         // reaches the lower threshold.
         let count = self.since_mark.map_or(0, |count| count + 1);
@@ -170,11 +171,13 @@ impl Red {
 
 /// `value` times a fraction of [`ONE`].
 const fn scale(value: u64, fraction: u64) -> u64 {
+    debug_assert!(fraction <= ONE, "a fraction above 1");
     ((value as u128 * fraction as u128) >> 32) as u64
 }
 
 /// `whole` times `part / parts`.
 const fn share(whole: u64, part: u64, parts: u64) -> u64 {
+    debug_assert!(parts > 0, "a share of nothing");
     (whole as u128 * part as u128 / parts as u128) as u64
 }
 

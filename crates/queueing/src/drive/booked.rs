@@ -68,6 +68,11 @@ impl Departures {
             self.front = at.get();
         }
         assert!(self.front <= at.get(), "a departure is booked before the first one");
+        debug_assert!(self.ring.back().is_none_or(|last| last.at <= at), "departures are booked in order");
+        debug_assert!(
+            self.ring.len() < FIFO_FRAMES_MAX,
+            "more departures are booked than an output may hold"
+        );
         self.ring.push(BookedDeparture { at, bytes, input });
         (start, end)
     }
@@ -179,6 +184,7 @@ impl BookedDedicated {
         // Usually the link is idle. All frames have then left, and one step settles them together.
         if self.departures.free_at <= now {
             let (frames, last) = self.departures.take_all();
+            debug_assert!(last <= now, "a departure is settled before its time");
             return self.buffer.depart_all(last, frames);
         }
         let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
@@ -314,10 +320,14 @@ impl BookedMemory {
             return;
         }
         for group in 0..self.group_fronts.len() {
+            let outputs = group * GROUP..self.departures.len().min((group + 1) * GROUP);
             if self.group_fronts[group] > now.get() {
+                debug_assert!(
+                    self.departures[outputs].iter().all(|departures| departures.front > now.get()),
+                    "a departure that is due is skipped with its group"
+                );
                 continue;
             }
-            let outputs = group * GROUP..self.departures.len().min((group + 1) * GROUP);
             outputs.clone().for_each(|output| self.settle_output(now, output));
             let fronts = self.departures[outputs].iter().map(|departures| departures.front);
             self.group_fronts[group] = fronts.fold(NEVER, u64::min);

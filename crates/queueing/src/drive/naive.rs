@@ -197,6 +197,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
     pub fn depart(&mut self, now: Instant) -> Vec<Departed<H>> {
         for (output, out) in self.outputs.iter_mut().enumerate() {
             if let Some(sent) = out.output.settle(now) {
+                assert!(out.free_at <= now, "a frame leaves before its last bit");
                 self.memory.depart(out.free_at, sent.input, output, sent.bytes);
             }
         }

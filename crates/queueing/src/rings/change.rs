@@ -106,6 +106,7 @@ impl<H: Copy + Default> Rings<H> {
     ) -> Result<(), RingError> {
         assert!(!self.rings[ring].has_first, "ring {ring} is renewed while it holds frames");
         assert!(!self.is_paused(ring), "ring {ring} is renewed while it is paused");
+        assert_eq!(self.rings[ring].wait, RingWait::Idle, "an empty ring waits for no turn");
         let bucket = match settings.shaping {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,
             None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
