@@ -66,6 +66,8 @@ impl Endpoint {
             _ => now.get() - first_sent_at,
         };
         self.sample_rtt(config, rtt_ps);
+        debug_assert!(acked > 0 && last_sent_at <= now.get(), "acknowledged before it was sent");
+        debug_assert_eq!(self.ca_state, CongestionState::Open, "the fast path of another state");
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);
         if self.congestion.is_bbr() {
@@ -140,7 +142,7 @@ impl Endpoint {
         if !config.sack {
             ack.delivered = self.count_duplicates(config, is_duplicate, newly.acked);
         }
-        self.settle_probe(config, &ack, segment.ack, newly_sacked > 0);
+        self.judge_probe(config, &ack, segment.ack, newly_sacked > 0);
         let is_dubious =
             is_duplicate || newly_sacked > 0 || has_ece || self.ca_state != CongestionState::Open;
         if is_dubious {
@@ -281,6 +283,7 @@ impl Endpoint {
     /// Counts duplicate ACKs without SACK: each stands for a segment that left the network (`tcp_add_reno_sack`,
     /// `tcp_remove_reno_sacks`). Returns the units that the ACK delivers.
     fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
+        assert!(!config.sack, "with SACK, duplicate ACKs are not counted");
         let segment = config.segment_units();
         if is_duplicate
             && self.ca_state == CongestionState::Loss
@@ -302,6 +305,7 @@ impl Endpoint {
         self.flight.sacked -= gone;
         let most = self.flight.size.saturating_sub(self.flight.lost);
         self.flight.sacked = self.flight.sacked.min(most);
+        assert!(gone <= acked, "more counted as delivered before than the ACK covers");
         acked - gone
     }
 }

@@ -131,6 +131,10 @@ impl DeliveryRate {
         let Some(&sent) = self.transmissions.get(place).filter(|sent| sent.sent_at == sent_at) else {
             return none;
         };
+        assert!(
+            sent.delivered <= self.delivered && sent.first_sent_at <= sent_at,
+            "a rate sample from the future"
+        );
         self.first_sent_at = sent_at;
         let interval = (sent_at - sent.first_sent_at).max(now - sent.delivered_at);
         let is_rate = interval >= min_rtt && interval >= MICROSECOND;

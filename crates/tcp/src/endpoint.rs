@@ -273,6 +273,14 @@ impl Endpoint {
     /// three assertions stay out of release builds, where they would exceed the permitted cost of a packet-hop.
     #[inline]
     pub(crate) fn assert_order(&self) {
+        if cfg!(debug_assertions) {
+            self.send.assert_order();
+        }
+        debug_assert_eq!(
+            self.send.is_idle(),
+            self.flight.size == 0,
+            "a flight without data, or data without a flight"
+        );
         debug_assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
         debug_assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
         debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
@@ -298,7 +306,7 @@ impl Endpoint {
             self.handle_timer(config, now, expired);
             self.release_recovery();
         }
-        self.timer.settle(config, now, self.receiver.deadline(config));
+        self.timer.update_deadline(config, now, self.receiver.deadline(config));
         self.assert_order();
     }
 }

@@ -103,6 +103,7 @@ impl Flight {
     #[inline(always)]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
         assert!(len > 0, "an empty segment is not outstanding");
+        debug_assert!(self.runs.back().is_none_or(|last| last.sent_at <= now), "time runs backwards");
         self.size += config.units(len, mss);
         let last = self.runs.back_mut();
         let last = last.inspect(|last| assert!(last.end() == start, "a gap before {start}"));
@@ -123,6 +124,11 @@ impl Flight {
     /// newly acknowledged units, and the transmission times of the oldest and newest run.
     #[inline]
     pub(crate) fn acknowledge_fast(&mut self, config: &Config, ack: u64) -> (u32, u64, u64) {
+        debug_assert_eq!(
+            (self.sacked, self.lost, self.retransmitted),
+            (0, 0, 0),
+            "an ACK that repairs a loss"
+        );
         let mut units = 0;
         let mut first = 0;
         let mut last = 0;
@@ -154,6 +160,7 @@ impl Flight {
         }
         assert!(units <= self.size, "{units} units acknowledged of {}", self.size);
         self.size -= units;
+        debug_assert!(first <= last, "segments acknowledged out of order");
         (units, first, last)
     }
 
@@ -184,6 +191,15 @@ impl Flight {
                 newly.note(start, end.min(ack), sent_at, state, high_seq);
             }
         }
+        assert!(newly.delivered <= newly.acked + self.sacked, "more delivered than acknowledged and SACKed");
+        self.verify_left_out(config);
+    }
+
+    /// Asserts that what has left the network was in it (`tcp_verify_left_out`). Without SACK, `sacked` only estimates.
+    fn verify_left_out(&self, config: &Config) {
+        assert!(!config.sack || self.sacked + self.lost <= self.size, "more left the network than was sent");
+        assert!(self.unrepaired <= self.lost, "more to repair than was lost");
+        assert!(self.retransmitted <= self.size, "more sent again than is outstanding");
     }
 
     /// Subtracts `units` in state `state` from all sums except `size`.
@@ -238,6 +254,7 @@ impl Flight {
             newly.note(run.start, run.end(), run.sent_at, run.state, high_seq);
             self.runs[index].state = run.state & EVER_RETRANSMITTED | SACKED;
         }
+        self.verify_left_out(config);
         self.join(from);
     }
 
@@ -280,6 +297,7 @@ impl Flight {
             self.unrepaired += units;
             run.state = run.state & !RETRANSMITTED | LOST;
         }
+        self.verify_left_out(config);
     }
 
     /// Declares the first segment lost, which must be neither lost nor SACKed.
@@ -295,6 +313,7 @@ impl Flight {
         self.lost += units;
         self.unrepaired += units;
         run.state = run.state & !RETRANSMITTED | LOST;
+        self.verify_left_out(config);
     }
 
     /// Withdraws all declared losses (`tcp_undo_cwnd_reduction` with `unmark_loss`).
@@ -325,6 +344,7 @@ impl Flight {
             run.len = (offset - run.start) as u32;
             upper.start = offset;
             upper.len -= run.len;
+            assert!(run.len > 0 && upper.len > 0, "a run is split at its edge");
             let extra = config.units(run.len, run.mss) + config.units(upper.len, run.mss)
                 - config.units(run.len + upper.len, run.mss);
             let state = run.state;
@@ -375,6 +395,7 @@ impl Flight {
     pub(crate) fn retransmit(&mut self, config: &Config, index: usize, now: u64) -> (u64, u32) {
         let run = self.runs[index];
         assert!(!run.is(SACKED), "the receiver has it");
+        assert!(run.sent_at <= now, "sent again before it was sent");
         let len = run.len.min(u32::from(run.mss));
         if len < run.len {
             self.split_at(config, run.start + u64::from(len));

@@ -55,6 +55,7 @@ impl RecoveryState {
 
     /// Begins an episode: it ends when all data below SND.NXT is acknowledged.
     pub(crate) fn begin_episode(&mut self, snd_nxt: u64) {
+        assert!(snd_nxt >= self.high_seq, "SND.NXT runs backwards");
         self.high_seq = snd_nxt;
     }
 
@@ -230,7 +231,11 @@ impl Endpoint {
 
     /// Enters fast recovery (`tcp_enter_recovery`).
     fn enter_recovery(&mut self, config: &Config, has_ece: bool) {
-        assert!(!matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss));
+        assert!(
+            !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
+            "recovery begins again before it ends"
+        );
+        assert!(self.flight.size > 0, "recovery of nothing");
         self.counters.fast_retransmits += 1;
         if self.ca_state != CongestionState::Cwr {
             self.start_reduction(config, has_ece);

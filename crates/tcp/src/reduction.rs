@@ -57,6 +57,10 @@ impl ReductionCourse {
 impl Endpoint {
     /// Begins a reduction of the window, after a mark if `has_ece` is true, otherwise after a loss (`tcp_init_cwnd_reduction`).
     pub(crate) fn start_reduction(&mut self, config: &Config, has_ece: bool) {
+        assert!(
+            !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
+            "a loss reduces the window once"
+        );
         let flight_size = self.flight_at_loss(config);
         let prior_ssthresh = self.current_ssthresh();
         let prr_prior_cwnd = match config.reduction {
@@ -97,6 +101,7 @@ impl Endpoint {
 
     /// Takes one step of the reduction, for one ACK.
     pub(crate) fn reduce(&mut self, config: &Config, ack: &AckEvent) {
+        assert!(self.is_reducing(), "a reduction that has not begun");
         match config.reduction {
             Reduction::AtOnce => {}
             Reduction::RateHalving => self.reduce_by_rate_halving(config, ack),
@@ -156,12 +161,14 @@ impl Endpoint {
 
     /// Ends the reduction: the window is the slow-start threshold (`tcp_end_cwnd_reduction`, `tcp_complete_cwr`).
     pub(crate) fn end_reduction(&mut self, config: &Config, now: Instant) {
+        assert!(self.is_reducing(), "a reduction ends that has not begun");
         if self.window.ssthresh < SSTHRESH_INFINITE && !self.congestion.is_bbr() {
             self.window.cwnd = match config.reduction {
                 Reduction::RateHalving => self.window.cwnd.min(self.window.ssthresh),
                 _ => self.window.ssthresh,
             };
         }
+        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
         self.usage.restart(now);
         self.recovery_mut().undo.clear();
         self.ca_state = CongestionState::Open;

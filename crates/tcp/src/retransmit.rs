@@ -64,6 +64,7 @@ impl Endpoint {
         }
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
+        assert!(len > 0, "a segment without data is not sent again");
         let units = config.units(len, self.send.mss());
         let recovery = self.recovery_mut();
         recovery.reduction.note_sent(units);

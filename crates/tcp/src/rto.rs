@@ -95,6 +95,7 @@ impl RttEstimator {
             self.min = measured;
         }
         self.backoff = 0;
+        debug_assert!(self.min <= measured, "the least round trip is above a sample");
         match config.rto.estimator {
             RtoEstimator::Linux => {
                 if self.sample_linux(config, measured, snd_una > self.flight_end) {
@@ -121,6 +122,7 @@ impl RttEstimator {
             begins = true;
         } else {
             let mut error = measured as i32 - (self.srtt >> 3) as i32;
+            debug_assert!(self.srtt as i32 + error > 0, "a smoothed round trip of no time");
             self.srtt = (self.srtt as i32 + error) as u32;
             if error < 0 {
                 error = -error - (self.mdev >> 2) as i32;
@@ -131,6 +133,7 @@ impl RttEstimator {
             } else {
                 error -= (self.mdev >> 2) as i32;
             }
+            debug_assert!(self.mdev as i32 + error >= 0, "a negative mean deviation");
             self.mdev = (self.mdev as i32 + error) as u32;
             if self.mdev > self.mdev_max {
                 self.mdev_max = self.mdev;

@@ -51,6 +51,7 @@ impl Runs {
 
     #[inline]
     pub(crate) fn push_back(&mut self, run: SegmentRun) {
+        debug_assert!(run.len > 0, "an empty run");
         if self.is_empty() {
             self.first = run;
         } else {
@@ -60,6 +61,7 @@ impl Runs {
 
     #[inline]
     pub(crate) fn pop_front(&mut self) {
+        debug_assert!(!self.is_empty(), "a run is taken from none");
         self.first = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or_default();
     }
 
@@ -72,11 +74,13 @@ impl Runs {
 
     /// Inserts a run at `index`, which is at least 1.
     pub(crate) fn insert(&mut self, index: usize, run: SegmentRun) {
+        assert!((1..=self.len()).contains(&index), "a run is inserted behind another, not at {index}");
         self.rest.get_or_insert_default().insert(index - 1, run);
     }
 
     /// Removes the run at `index`, which is at least 1.
     pub(crate) fn remove(&mut self, index: usize) {
+        assert!((1..self.len()).contains(&index), "a run is removed behind another, not at {index}");
         if let Some(rest) = &mut self.rest {
             rest.remove(index - 1);
         }

@@ -66,6 +66,7 @@ impl Endpoint {
         offload: Segmentation,
         pipe: u32,
     ) -> bool {
+        assert!(pipe <= self.window.cwnd, "a burst waits without room for it");
         let room = self.window.cwnd - pipe;
         let all = config.units(self.send.unsent().min(u64::from(u32::MAX)) as u32, self.send.mss());
         if all <= room || room >= self.window.cwnd / offload.window_divisor {

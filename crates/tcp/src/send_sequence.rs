@@ -147,6 +147,10 @@ impl SendSequence {
     /// Returns true if it was taken.
     #[inline]
     pub(crate) fn take_window(&mut self, segment: &Segment) -> bool {
+        debug_assert!(
+            self.una <= segment.ack && segment.ack <= self.nxt,
+            "a window with an ACK outside of the flight"
+        );
         let edge = segment.ack + u64::from(segment.window);
         let wl1 = segment.offset + 1;
         let is_newer =
@@ -168,11 +172,13 @@ impl SendSequence {
             // tcp_bound_to_half_wnd: segments of at most half the largest window, so that two fit.
             let cut = if window > 536 { window >> 1 } else { window };
             self.mss = config.mss.min(cut.max(48).min(u32::from(u16::MAX)) as u16);
+            assert!(self.mss > 0, "segments without payload");
         }
     }
 
     /// Opens the peer's window fully, as on a long-lived connection.
     pub(crate) fn open_window(&mut self, window: u32) {
+        assert_eq!((self.una, self.nxt), (0, 0), "the window opens after data was sent");
         self.window_end = u64::from(window);
         self.window_max = window;
     }

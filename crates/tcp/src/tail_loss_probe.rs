@@ -75,6 +75,7 @@ impl Endpoint {
                 self.retransmit(config, now, index)
             }
         };
+        assert!(segment.payload > 0, "a probe without data brings no SACK");
         let snd_nxt = self.send.nxt();
         self.recovery_mut().probe.sent = Some((snd_nxt, is_retransmission));
         // The RTO counts from the probe.
@@ -84,7 +85,7 @@ impl Endpoint {
     }
 
     /// Handles an ACK while a probe is outstanding (RFC 8985 §7.4.2): a probe that repaired a loss reduces the window.
-    pub(crate) fn settle_probe(
+    pub(crate) fn judge_probe(
         &mut self,
         config: &Config,
         event: &AckEvent,

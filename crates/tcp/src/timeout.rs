@@ -62,5 +62,6 @@ impl Endpoint {
             self.flight.forget_sacks();
         }
         self.flight.mark_lost(config, |_| true);
+        assert_eq!(self.flight.pipe(), 0, "after a timeout nothing is in the network");
     }
 }

@@ -71,7 +71,7 @@ impl SenderTimer {
     }
 
     /// Makes the bound exact, after the expired timers have run.
-    pub(crate) fn settle(&mut self, config: &Config, now: Instant, receiver_deadline: u64) {
+    pub(crate) fn update_deadline(&mut self, config: &Config, now: Instant, receiver_deadline: u64) {
         self.deadline_bound = self.expiry(config).min(receiver_deadline);
         assert!(self.deadline_bound > now.get(), "a timer that has expired is due again");
     }
@@ -79,6 +79,7 @@ impl SenderTimer {
     /// Starts the timer. An exact expiry costs divisions, so only a lower bound is noted here.
     #[inline]
     pub(crate) fn start(&mut self, config: &Config, timer: Timer, now: Instant, delay: u64) {
+        debug_assert_ne!(timer, Timer::None, "`stop` stops the timer");
         self.pending = timer;
         self.base = now.get();
         self.delay = delay;
@@ -89,6 +90,10 @@ impl SenderTimer {
     /// Restarts the timer from now for its whole duration.
     #[inline]
     pub(crate) fn postpone(&mut self, now: Instant) {
+        debug_assert!(
+            self.pending != Timer::None && now.get() >= self.base,
+            "a timer is postponed that does not run"
+        );
         self.base = now.get();
     }
 
@@ -131,6 +136,7 @@ impl SenderTimer {
 
     /// Starts the persist timer: the RTO, doubled for each probe without an answer, at most the largest RTO.
     pub(crate) fn start_window_probe(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
+        assert!(self.probe_backoff <= PROBE_BACKOFF_MAX, "window probes back off too far");
         let rto = rtt.rto(config).get();
         let delay = rto.saturating_mul(1 << self.probe_backoff).min(config.rto.max.get());
         self.start(config, Timer::WindowProbe, now, delay);

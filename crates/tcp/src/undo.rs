@@ -144,6 +144,7 @@ impl Endpoint {
             self.window.cwnd = self.congestion.undo_cwnd(config, &self.window, prior_cwnd);
             self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
         }
+        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
         self.usage.set_full_at(now);
         self.recovery_mut().undo.clear();
     }

@@ -54,6 +54,7 @@ impl CongestionWindow {
     /// Grows the window in slow start. Returns the number of `acked` units left for congestion avoidance.
     #[inline]
     pub(super) fn slow_start(&mut self, config: &Config, acked: u32) -> u32 {
+        debug_assert!(self.cwnd <= self.ssthresh, "slow start above its threshold");
         let segment = config.segment_units();
         match config.growth {
             Growth::PerAck => {
@@ -83,6 +84,7 @@ impl CongestionWindow {
     /// `step` ACKs).
     #[inline]
     pub(super) fn additive_increase(&mut self, config: &Config, step: u32, acked: u32) {
+        debug_assert!(self.cwnd > 0 && self.cwnd_clamp > 0, "a closed congestion window never opens again");
         let step = step.max(1);
         let segment = config.segment_units();
         if config.growth == Growth::PerAck {

@@ -266,6 +266,7 @@ impl TcpConnection {
     pub fn read(&mut self, bytes_max: u64) -> u64 {
         let bytes = self.readable().min(bytes_max);
         self.bytes_read += bytes;
+        assert!(self.bytes_read <= self.received(), "read before it arrived");
         self.endpoint.read(&self.config, bytes);
         bytes
     }
@@ -391,6 +392,7 @@ impl TcpConnection {
     }
 
     fn enter_closed(&mut self, reason: CloseReason) {
+        assert_ne!(self.state, ConnectionState::Closed, "a connection closes twice");
         self.state = ConnectionState::Closed;
         self.close_reason = Some(reason);
         self.time_wait_until = Instant::FAR_FUTURE;

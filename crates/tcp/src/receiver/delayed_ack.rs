@@ -77,6 +77,10 @@ impl Receiver {
         if self.flags & ACK_TIMER == 0 || due < self.delayed_until {
             self.delayed_until = due;
         }
+        debug_assert!(
+            self.delayed_until >= now.get() || self.flags & ACK_TIMER != 0,
+            "an ACK is delayed into the past"
+        );
         self.flags |= ACK_TIMER;
         Instant::new(self.delayed_until)
     }

@@ -161,6 +161,7 @@ impl Receiver {
         if segment.offset < self.rcv_nxt && config.dsack {
             self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
         }
+        debug_assert!(segment.offset <= self.rcv_nxt && end > self.rcv_nxt, "in order, and new");
         self.rcv_nxt = end;
         let fills_gap = self.out_of_order.is_some() && self.join_out_of_order(config);
         let is_full = segment.payload >= self.rcv_mss;

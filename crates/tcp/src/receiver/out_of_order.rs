@@ -60,6 +60,11 @@ impl OutOfOrder {
             self.ranges[from] = (merged_start, merged_end);
             self.ranges.drain(from + 1..to);
         }
+        assert!(from == 0 || self.ranges[from - 1].1 < merged_start, "ranges that touch are one");
+        assert!(
+            self.ranges.get(from + 1).is_none_or(|next| merged_end < next.0),
+            "ranges that touch are one"
+        );
         if config.sack {
             self.recent.insert(0, merged_start);
             self.recent.truncate(RECENT_MAX);
@@ -115,6 +120,7 @@ impl OutOfOrder {
             }
             let index = self.ranges.partition_point(|range| range.0 < start);
             let range = self.ranges[index];
+            assert_eq!(range.0, start, "a SACK block of data that did not arrive");
             segment.sack[count] = relative(range.0, range.1);
             count += 1;
         }

@@ -29,6 +29,7 @@ impl MaxFilter {
 
     /// Adds the sample `value` of round number `round`.
     pub(super) fn update(&mut self, round: u64, value: u64) {
+        assert!(round >= self.best[2].0, "rounds run backwards");
         let sample = (round, value);
         if value >= self.best[0].1 || round - self.best[2].0 > BANDWIDTH_ROUNDS {
             self.best = [sample; 3];
