@@ -255,6 +255,7 @@ impl PhaseBarrier {
     }
 
     fn advance(&mut self, now: Instant) {
+        assert!(now >= self.began, "time runs backwards");
         if self.pending_count > 0 {
             return;
         }
@@ -264,6 +265,7 @@ impl PhaseBarrier {
 
     /// Begins a phase, or the next one with a live pair; without such a pair, ends the shift.
     fn begin(&mut self, now: Instant, phase: u64) {
+        assert_eq!(self.pending_count, 0, "a phase begins before all of the last one have reported");
         for phase in phase..phase + u64::from(self.shift.phases()) {
             self.phase = phase;
             for source in 0..self.shift.sources {

@@ -64,6 +64,7 @@ impl ClearBatch {
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Arc<[L1Id]>> {
         let full = self.events.len() >= usize::from(self.config.clear_group);
         let late = self.flush_at.is_some_and(|at| at <= now);
+        assert!(!self.events.is_empty() || self.flush_at.is_none(), "a clear of no event is due");
         if self.events.is_empty() || !(full || late) {
             return None;
         }

@@ -131,6 +131,7 @@ impl<T> CreditPool<T> {
 
     /// Adds a request of `slot`; the request costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
+        debug_assert!(cost > 0, "a request of nothing waits for credits");
         self.waiting += 1;
         let entry = QueuedRequest { request, slot, cost };
         match &mut self.queue {
@@ -179,6 +180,7 @@ impl<T> CreditPool<T> {
         if let CreditQueue::Smallest { queues, best, .. } = &mut self.queue
             && let Some(queue) = queues.get_mut(slot as usize)
         {
+            assert!(scale.is_finite() && scale >= 0.0, "a relative size of {scale}");
             queue.scale = scale;
             *best = None;
         }
@@ -222,6 +224,7 @@ impl<T> CreditPool<T> {
                 if !queue.is_empty() {
                     turns.push_back(slot);
                 }
+                debug_assert!(turns.len() <= queues.len(), "a slot has two turns");
                 entry
             }
             CreditQueue::Smallest { queues, active, best, .. } => {
@@ -233,6 +236,10 @@ impl<T> CreditPool<T> {
                 queue.requests.front().filter(|entry| fits(entry))?;
                 let entry = queue.requests.pop_front()?;
                 queue.remaining -= u64::from(entry.cost);
+                assert!(
+                    !queue.requests.is_empty() || queue.remaining == 0,
+                    "an event without requests has a remainder"
+                );
                 // Serving the best slot lowers its remainder: it stays the best until it is empty.
                 if core::mem::take(&mut queue.is_urgent) {
                     *best = None;

@@ -86,6 +86,7 @@ impl WindowShares {
         let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
             return false;
         };
+        assert!(!self.debtors[place].due.is_empty(), "a sender without outstanding answers owes none");
         let due = self.debtors[place].due.pop_front();
         self.counters.late += u64::from(due.is_some_and(|due| due < now));
         if self.debtors[place].due.is_empty() {
@@ -133,7 +134,9 @@ impl WindowShares {
         } else {
             equal(self.global_window, self.debtors.len())
         };
-        self.counters.granted_max = self.counters.granted_max.max(shares.iter().sum());
+        let granted = shares.iter().sum();
+        assert!(granted <= self.global_window, "the shares exceed the window");
+        self.counters.granted_max = self.counters.granted_max.max(granted);
         for (debtor, share) in self.debtors.iter_mut().zip(shares) {
             let before = debtor.share.replace(share);
             if before != Some(share) {

@@ -59,6 +59,7 @@ impl Links {
 
     #[inline]
     fn take(&mut self, number: u32, start: u64) {
+        debug_assert!(self.is_free(number, start), "a link is allocated twice in a timeslot");
         let link = &mut self.links[number as usize];
         link.busy_until = link.busy_until.max(start) + link.time;
         self.free_at[number as usize] = link.busy_until.saturating_sub(link.spare);
@@ -283,6 +284,10 @@ impl Arbiter {
                 self.new_fronts.push(Front { rank, group: number, path });
             } else {
                 let place = group.waiting.partition_point(|before| before.rank < rank);
+                debug_assert!(
+                    group.waiting.get(place).is_none_or(|next| next.rank > rank),
+                    "a pair waits twice"
+                );
                 group.waiting.insert(place, waiting);
             }
         }
@@ -366,7 +371,9 @@ impl Arbiter {
                 later_rank = later_rank.min(rank);
             }
         }
+        assert!(self.later_pairs.is_empty(), "a timeslot ends before all pairs had their turn");
         self.order = mem::take(&mut self.next_order);
+        debug_assert!(self.order.is_sorted_by_key(|front| front.rank), "groups out of order");
         order.clear();
         new_before.clear();
         self.unused = [order, new_before];
@@ -403,6 +410,10 @@ impl Arbiter {
         let taken = if place == 0 { group.waiting.pop_front() } else { group.waiting.remove(place) };
         let Some(WaitingPair { pair: granted, path, .. }) = taken else { return };
         let pair = &mut self.pairs[granted as usize];
+        debug_assert!(
+            pair.demand > 0 && pair.group == number,
+            "a pair without demand waits, or in another group"
+        );
         self.rank += 1;
         pair.rank = self.rank;
         pair.demand -= 1;

@@ -158,12 +158,14 @@ impl Dense {
 
 impl Assignment for Dense {
     fn add(&mut self, unit: u32) {
+        debug_assert!(!self.members.contains(&unit), "a member is added twice");
         self.places[unit as usize] = self.members.len() as u32;
         self.members.push(unit);
     }
 
     fn remove(&mut self, unit: u32) {
         let place = self.places[unit as usize] as usize;
+        assert_eq!(self.members.get(place), Some(&unit), "a member is removed that is none");
         self.members.swap_remove(place);
         if let Some(&moved) = self.members.get(place) {
             self.places[moved as usize] = place as u32;
@@ -275,6 +277,7 @@ impl NodeLoadBalancing {
             self.buckets[free].dense.add(node as u32);
             self.most = self.most.max(free);
         }
+        assert!(free < self.buckets.len(), "a node has more free units than units");
         while self.most > 0 && self.buckets[self.most].dense.members.is_empty() {
             self.most -= 1;
         }

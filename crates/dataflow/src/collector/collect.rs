@@ -110,6 +110,7 @@ impl<P: FragmentPayload> Collector<P> {
         {
             let Blocked { slot: key, readout, retries, mut fragments, planned } = blocked;
             let mut cost = fragments.len();
+            debug_assert!(cost > 0 && planned <= now, "a request of nothing, or planned later");
             if !self.readouts[usize::from(readout)].up {
                 self.credits.give_back(cost);
                 self.enqueue(now, blocked);
@@ -123,6 +124,7 @@ impl<P: FragmentPayload> Collector<P> {
             let mut paced_credit = None;
             if let Some(paced) = &mut self.paced {
                 let count = paced.fragments_of_part(readout, cost, slot.size);
+                assert!((1..=cost).contains(&count), "a part has some of the request's fragments");
                 if count < cost {
                     let part = fragments.lowest(count);
                     let rest = Blocked { fragments: fragments.without(part), ..blocked };
@@ -188,6 +190,7 @@ impl<P: FragmentPayload> Collector<P> {
         if self.slots.find(key).is_some_and(|slot| slot.event != event) {
             return Err("another event was asked for");
         }
+        debug_assert!(sent <= now, "an answer before its request");
         self.pending.remove(tag);
         self.credits.give_back(cost);
         if let (Some(paced), Some(credit)) = (&mut self.paced, credit) {
@@ -315,6 +318,7 @@ impl<P: FragmentPayload> Collector<P> {
     fn note_missing(&mut self, now: Instant, index: u32, readout: u16, fragments: FragmentSet) {
         let slot = &mut self.slots[index];
         let count = fragments.len();
+        assert!(count > 0, "no fragment is missing");
         slot.missing += u32::from(count);
         slot.payload.mark_missing(readout, fragments);
         self.counters.missing += u64::from(count);

@@ -30,6 +30,7 @@ impl<P: FragmentPayload> Collector<P> {
             turns.filter(|&logger| self.loggers[usize::from(logger)]).find(|&logger| except != Some(logger));
         let key = self.slots.key(index);
         let slot = &mut self.slots[index];
+        assert!(slot.outstanding == 0 && slot.unit.is_none(), "an event is offered before it is complete");
         let Some(logger) = next else {
             slot.phase = Phase::Unshipped;
             self.unshipped.push_back(key);

@@ -143,6 +143,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Sends an event without a unit to the debug stream: its fragments are collected and stored undecided.
     fn send_undecided(&mut self, now: Instant, index: u32, unit: u16) {
         let slot = &mut self.slots[index];
+        assert_eq!(slot.unit, Some(unit), "a unit loses its own event");
         slot.unit = None;
         slot.debug = true;
         slot.phase = Phase::Building;
@@ -158,6 +159,7 @@ impl<P: FragmentPayload> Collector<P> {
             self.remember(done);
         }
         if self.is_stopping || self.shipping >= self.config.shipping_max {
+            assert!(!self.withheld.contains(&unit), "a unit is withheld twice");
             self.withheld.push(unit);
             if let Some(done) = done {
                 self.tell_supervisor(Message::Done(done));
@@ -182,6 +184,7 @@ impl<P: FragmentPayload> Collector<P> {
     }
 
     fn one_less_shipping(&mut self) {
+        assert!(self.shipping > 0, "an event is shipped that was not counted");
         self.shipping -= 1;
         if self.is_stopping || self.shipping >= self.config.shipping_max {
             return;

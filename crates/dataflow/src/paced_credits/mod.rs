@@ -277,6 +277,7 @@ impl PacedCredits {
         // Without outstanding requests, the answer waits behind no other answer to this receiver.
         let is_first = self.delay.is_none() && self.requests.len() < PROBES_FIRST;
         let is_probe = self.outstanding == 0 || is_first;
+        assert!(bytes > 0 && self.requests.back().is_none_or(|last| last.sent <= now), "time runs backwards");
         let number = self.first + self.requests.len() as u64;
         let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
         if is_probe {
@@ -306,6 +307,7 @@ impl PacedCredits {
         sent: Instant,
         answer: (Bytes, RelativeSize),
     ) -> RelativeSize {
+        assert!(now >= sent && now >= self.last_arrival, "time runs backwards");
         let time = now.saturating_since(sent);
         let is_overdue = self.delay.is_some() && time > self.overdue_after();
         // A lost tail takes TCP longer to repair: the host was late.
@@ -434,6 +436,7 @@ impl PacedCredits {
         self.share_max = (self.share_max + part * SHARE_MAX_INCREASE).min(1.0);
         self.share +=
             if delay > LATE_FACTOR * expected { -part * LATE_DECREASE * self.share } else { part * INCREASE };
+        assert!((SHARE_MIN..=1.0).contains(&self.share_max), "the share has a limit that it can keep");
         self.share = self.share.clamp(SHARE_MIN, self.share_max);
     }
 
@@ -561,6 +564,7 @@ impl RelativeSize {
 
 /// Moves a mean towards a sample; the first sample is the mean.
 fn update_mean(mean: &mut f64, sample: f64, gain: f64) {
+    debug_assert!(sample.is_finite() && sample >= 0.0, "a sample of {sample}");
     *mean = if *mean > 0.0 { *mean + (sample - *mean) * gain } else { sample };
 }
 

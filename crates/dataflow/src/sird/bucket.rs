@@ -23,6 +23,7 @@ impl Loop {
         if self.seen < self.bytes {
             return;
         }
+        assert!(self.marked <= self.seen && self.seen > 0, "more bytes marked than seen");
         let share = u64::from(self.marked) * ONE / u64::from(self.seen);
         let gain = u64::from(bounds.gain);
         self.alpha = ((u64::from(self.alpha) * (ONE - gain) + share * gain) / ONE) as u32;
@@ -32,6 +33,7 @@ impl Loop {
         } else {
             (self.bytes + bounds.step).min(bounds.most)
         };
+        assert!((bounds.step..=bounds.most).contains(&self.bytes), "a bucket outside of its bounds");
         (self.seen, self.marked) = (0, 0);
     }
 }

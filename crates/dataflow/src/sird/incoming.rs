@@ -56,6 +56,11 @@ impl ReceivingHost {
         let waiting = &mut self.waiting;
         let find = |waiting: &VecDeque<(u64, u64, u32)>, key| waiting.partition_point(|&before| before < key);
         let key = |(first, second): (u64, u64)| (first, second, index);
+        debug_assert_eq!(
+            from.is_some(),
+            waiting.iter().any(|&(.., other)| other == index),
+            "a sender waits once"
+        );
         let from = from.map(|place| find(waiting, key(place)));
         match (from, to) {
             (Some(from), Some(to)) => {
@@ -78,6 +83,7 @@ impl ReceivingHost {
 impl InStream {
     /// Records a range that has arrived; returns the number of new bytes.
     pub(super) fn cover(&mut self, start: u64, end: u64) -> u64 {
+        assert!(start < end, "a packet without data");
         if end <= self.delivered {
             return 0;
         }
@@ -97,6 +103,10 @@ impl InStream {
             to = to.max(self.islands[last - 1].1);
         }
         self.islands.splice(first..last, [(from, to)]);
+        debug_assert!(
+            self.islands.is_sorted_by(|before, next| before.1 < next.0),
+            "ranges that touch are one"
+        );
         if self.islands[0].0 <= self.delivered {
             self.delivered = self.islands.remove(0).1;
         }

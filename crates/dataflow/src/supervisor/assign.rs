@@ -30,6 +30,10 @@ impl<P: FragmentPayload> Supervisor<P> {
         if self.free_count > 0 && self.readouts_full == 0 {
             self.resume_assigning(now);
         }
+        assert!(
+            self.xoff_since.is_none() || self.free_count == 0 || self.readouts_full > 0,
+            "the trigger is stopped, and an event can be assigned"
+        );
         self.flush_clear(now);
     }
 
@@ -62,6 +66,7 @@ impl<P: FragmentPayload> Supervisor<P> {
             Some((_, region, result)) => (region, result),
             None => (self.config.region.clone(), self.config.result.clone()),
         };
+        assert!(due <= now && !self.is_stopping, "an event is assigned before it is due");
         let event = self.next_event;
         self.next_event = L1Id(event.0 + 1);
         self.counters.assigned += 1;
@@ -94,6 +99,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         result: P,
     ) {
         let number = self.pool.take(&mut self.random).expect("a unit is free, but the pool is empty");
+        assert!(self.free[number as usize], "an event is assigned to a busy unit");
         self.free[number as usize] = false;
         self.free_count -= 1;
         let (collector, unit) = self.layout.place(number);

@@ -458,6 +458,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     }
 
     fn take(&mut self, now: Instant, collector: u16, one: Outstanding<P>) {
+        debug_assert!(self.returned.iter().all(|(event, ..)| *event != one.event), "an event returns twice");
         self.collectors[usize::from(collector)].taken.push(one.event);
         self.counters.reassigned += 1;
         self.record(now, one.event, EventStep::Reassigned { from: collector });
@@ -465,6 +466,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     }
 
     fn add_free(&mut self, now: Instant, unit: u32) {
+        assert!(!self.free[unit as usize], "a unit is free twice");
         self.free[unit as usize] = true;
         self.free_count += 1;
         if self.started {

@@ -220,16 +220,17 @@ fn steps_never_ask_for_a_fragment_twice() {
     assign_with(&mut collector, ms(0), 1, 0, false, Selection::List(region.into()));
     let mut seen = [FragmentSet::EMPTY; 4];
     let mut sizes = Vec::new();
+    let mut now = ms(1);
     for _ in 0..4 {
-        let round = answer_all(&mut collector, ms(1));
+        let round = answer_all(&mut collector, now);
         for request in &round {
             let readout = usize::from(request.0);
             assert!(seen[readout].intersection(request.3).is_empty());
             seen[readout] = seen[readout].union(request.3);
         }
         sizes.push(asked(&round));
-        let at = collector.poll_deadline().unwrap();
-        collector.handle_deadline(at);
+        now = now.max(collector.poll_deadline().unwrap());
+        collector.handle_deadline(now);
     }
     // The region; half of each readout's; all that is left of two readouts, a third of three rounded up; the rest.
     assert_eq!(sizes[0], [(3, 2), (1, 2)]);
