@@ -8,7 +8,7 @@
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_dataflow::Random;
-use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, MemoryLevel, Occupancy, Passage};
+use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, MemoryLevel, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
@@ -419,10 +419,7 @@ impl Fabric {
             queue.visit_rings(visit);
             return MemoryLevel { bytes: queue.bytes(), bytes_max: queue.bytes_max() };
         }
-        self.buffer(index).map_or_else(MemoryLevel::default, |buffer| {
-            let Occupancy { bytes, bytes_max, .. } = *buffer.occupancy();
-            MemoryLevel { bytes, bytes_max }
-        })
+        self.buffer(index).map_or_else(MemoryLevel::default, |buffer| buffer.occupancy().level())
     }
 
     /// Returns the frames that have arrived over any link.
