@@ -35,7 +35,6 @@ pub struct CreditPool<T> {
     /// The total number of credits; with `None` no request waits.
     credits: Option<u32>,
     used: u32,
-    used_max: u32,
     waiting: usize,
     queue: CreditQueue<T>,
 }
@@ -106,7 +105,7 @@ impl<T> CreditPool<T> {
             }
             CreditDiscipline::FirstFit => CreditQueue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
-        Self { credits, used: 0, used_max: 0, waiting: 0, queue }
+        Self { credits, used: 0, waiting: 0, queue }
     }
 
     /// Returns the total number of credits; `None` without shaping.
@@ -117,11 +116,6 @@ impl<T> CreditPool<T> {
     /// Returns the credits that requests hold now.
     pub fn used(&self) -> u32 {
         self.used
-    }
-
-    /// Returns the most credits that requests ever held.
-    pub fn used_max(&self) -> u32 {
-        self.used_max
     }
 
     /// Returns the number of requests that wait for credits.
@@ -262,7 +256,6 @@ impl<T> CreditPool<T> {
         };
         self.waiting -= 1;
         self.used += u32::from(entry.cost);
-        self.used_max = self.used_max.max(self.used);
         assert!(
             self.credits.is_none_or(|credits| self.used <= credits),
             "free and used credits add up to all credits"

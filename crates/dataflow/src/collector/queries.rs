@@ -38,11 +38,6 @@ impl<P: FragmentPayload> Collector<P> {
         self.credits.used()
     }
 
-    /// Returns the most credits that requests ever held.
-    pub fn credits_used_max(&self) -> u32 {
-        self.credits.used_max()
-    }
-
     /// Returns the paced credits, if requests are paced.
     pub fn paced_credits(&self) -> Option<&PacedCredits> {
         self.paced.as_ref()

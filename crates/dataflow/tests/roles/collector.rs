@@ -219,8 +219,7 @@ fn steps_never_ask_for_a_fragment_twice() {
         .map(|(readout, fragments)| Wanted { readout, fragments });
     assign_with(&mut collector, ms(0), 1, 0, false, Selection::List(region.into()));
     let mut seen = [FragmentSet::EMPTY; 4];
-    let mut sizes = Vec::new();
-    let mut now = ms(1);
+    let (mut sizes, mut now) = (Vec::new(), ms(1));
     for _ in 0..4 {
         let round = answer_all(&mut collector, now);
         for request in &round {
