@@ -1,5 +1,6 @@
 //! Windows: bandwidth-delay product, ICC'15 equations (1) to (10), and the M21TCP rule.
 
+use fanin_queueing::{M21Accounting, m21tcp_flows_max, m21tcp_window as granted_window};
 use fanin_units::{Bytes, Duration, Packets, Rate};
 
 use crate::derived::{Count, Derived, Factor, brief};
@@ -156,14 +157,11 @@ pub fn gwnd_range(bdp: Bytes, buffer: Bytes, collectors: u64) -> WindowRange {
 
 /// Computes the window that an M21TCP switch grants to each flow: M21TCP eq. (1). Zero if the headers alone fill the buffer.
 ///
-/// `header` is charged once for each flow, as in the paper; [`m21tcp_packets`] charges it for every packet.
-///
-/// # Panics
-/// If there is no flow.
+/// `header` is charged once for each flow, as in the paper; [`m21tcp_packets`] charges it for every packet. No flow counts as one.
 pub fn m21tcp_window(buffer: Bytes, flows: u64, header: Bytes) -> Derived<Bytes> {
     Derived::new(
         "m21tcp_window",
-        buffer.saturating_sub(header * flows) / flows,
+        granted_window(buffer, saturated(flows), M21Accounting::Flow { header }),
         "(buffer − header × flows) / flows",
         format!("({} − {} × {flows}) / {flows}", brief(buffer), brief(header)),
         "M21TCP §III.C eq. (1)",
@@ -171,13 +169,10 @@ pub fn m21tcp_window(buffer: Bytes, flows: u64, header: Bytes) -> Derived<Bytes>
 }
 
 /// Computes the most flows for which [`m21tcp_window`] still grants a full segment.
-///
-/// # Panics
-/// If segment and header are both empty.
 pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<Count> {
     Derived::new(
         "m21tcp_senders_max",
-        Count(buffer.get() / (mss + header).get()),
+        Count(m21tcp_flows_max(buffer, mss, M21Accounting::Flow { header })),
         "⌊buffer / (MSS + header)⌋",
         format!("⌊{} / ({} + {})⌋", brief(buffer), brief(mss), brief(header)),
         "M21TCP §III.C eq. (1), solved for the flows",
@@ -187,15 +182,20 @@ pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<C
 /// Computes the whole packets in flight of each flow if every packet's header is charged.
 ///
 /// # Panics
-/// If there is no flow or the packet is empty.
+/// If the packet is empty.
 pub fn m21tcp_packets(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> Derived<Packets> {
+    let window = granted_window(buffer, saturated(flows), M21Accounting::Packet { mss, overhead: header });
     Derived::new(
         "m21tcp_packets",
-        Packets::new(buffer.get() / ((mss + header) * flows).get()),
+        Packets::new(window.get() / mss.get()),
         "⌊buffer / (flows × (MSS + header))⌋",
         format!("⌊{} / ({flows} × ({} + {}))⌋", brief(buffer), brief(mss), brief(header)),
         "M21TCP §III.C, each packet charged",
     )
+}
+
+fn saturated(flows: u64) -> u32 {
+    u32::try_from(flows).unwrap_or(u32::MAX)
 }
 
 /// Computes the queue's occupancy if every flow sends its full window of eq. (1), with a short last segment.
