@@ -212,6 +212,7 @@ impl Engine {
 
     /// Takes a frame from another partition.
     pub(crate) fn accept(&mut self, frame: &LeavingFrame) {
+        assert!(frame.arrival >= self.now, "a frame arrives in a turn that is over");
         self.payload.entered += u64::from(frame.segment.payload);
         self.fabric.accept(&mut self.schedule, frame);
     }

@@ -49,6 +49,7 @@ impl<M> Streams<M> {
         if stream.messages.is_empty() {
             stream.due = message.begin + 1;
         }
+        assert!(message.begin < message.due, "a message without bytes never arrives");
         assert!(stream.due <= message.due, "messages of a stream end in order");
         self.messages.push(&mut stream.messages, message);
         self.entered += 1;

@@ -199,6 +199,7 @@ impl FlowControl {
             }
             PauseSignal::Resume => self.resumes += 1,
         }
+        assert!(self.resumes <= self.pauses, "a RESUME without its PAUSE");
     }
 
     /// Schedules the next search for a deadlock, unless one is scheduled.
@@ -210,6 +211,7 @@ impl FlowControl {
 
     /// Ends a search for a deadlock, and stores the ports that it found.
     pub(super) fn end_check(&mut self, found: Option<Vec<PortIndex>>) {
+        assert!(self.is_check_scheduled, "a search for a deadlock ends that was not scheduled");
         self.is_check_scheduled = false;
         self.deadlock = found.unwrap_or_default();
     }
@@ -239,15 +241,8 @@ impl FlowControl {
             assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
         }
         let listed: usize = self.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
-        assert_eq!(
-            self.ingress.iter().filter(|ingress| ingress.is_paused()).count(),
-            listed,
-            "each paused input is listed once"
-        );
-        assert_eq!(
-            self.pauses,
-            self.resumes + listed as u64,
-            "each PAUSE is followed by a RESUME, or still holds"
-        );
+        let paused = self.ingress.iter().filter(|ingress| ingress.is_paused()).count();
+        assert_eq!(paused, listed, "each paused input is listed once");
+        assert_eq!(self.pauses, self.resumes + listed as u64, "each PAUSE has a RESUME, or still holds");
     }
 }

@@ -161,10 +161,8 @@ impl LinkState {
 
     fn push_signal(&mut self, arrival: u64, wire_bytes: u32, signal: PauseSignal) {
         self.wire_bytes += u64::from(wire_bytes);
-        assert!(
-            self.signals.back().is_none_or(|&(at, last)| at < arrival && last != signal),
-            "signals alternate"
-        );
+        let alternates = self.signals.back().is_none_or(|&(at, last)| at < arrival && last != signal);
+        assert!(alternates, "signals alternate");
         self.signals.push_back((arrival, signal));
     }
 
@@ -274,9 +272,7 @@ impl LinkState {
             self.wire_bytes,
             self.free_at
         );
-        assert!(
-            self.frames().map(|frame| frame.arrival).is_sorted(),
-            "frames overtake each other on port {index}"
-        );
+        let in_order = self.frames().map(|frame| frame.arrival).is_sorted();
+        assert!(in_order, "frames overtake each other on port {index}");
     }
 }

@@ -95,6 +95,7 @@ impl PausableOutput {
     pub(super) fn pause(&mut self, now: u64) {
         self.stopped.iter().for_each(|&class| self.output.pause(class));
         self.pauses += 1;
+        assert!(now >= self.paused_since, "time runs backwards");
         self.paused_since = now;
     }
 
@@ -104,6 +105,7 @@ impl PausableOutput {
         let paused_for = now - self.paused_since;
         self.paused_total += paused_for;
         self.longest = self.longest.max(paused_for);
+        assert!(self.longest <= self.paused_total, "a pause is longer than all together");
     }
 
     /// Returns the duration of the present pause in picoseconds; `None` if the output is not paused.

@@ -197,6 +197,7 @@ impl Pacer {
 
     /// Queues the segment in the free place until its pair has a timeslot.
     pub(super) fn enqueue(&mut self, engine: &mut Engine, end: EndIndex, place: u32) {
+        assert!(self.holds(end), "a packet waits for a timeslot that it does not need");
         let payload = u32::from(engine.fabric.segment(place as usize).payload);
         let route = engine.end(end).route;
         let parcel = engine.fabric.wrap(place, route, peer(end));
@@ -228,7 +229,7 @@ impl Pacer {
         if pair.unasked == 0 {
             return;
         }
-        assert!(pair.granted + pair.unasked <= pair.outstanding);
+        assert!(pair.granted + pair.unasked <= pair.outstanding, "timeslots beyond the needed ones");
         let backlog = engine.fabric.occupy(pair.first, engine.now(), self.message_bytes);
         let ahead = if self.settings.priority { 0 } else { backlog };
         let slots = std::mem::take(&mut pair.unasked);
@@ -299,6 +300,7 @@ impl Pacer {
         for number in allocated {
             let pair = &mut self.pairs[number as usize];
             pair.granted += 1;
+            assert!(pair.granted <= pair.outstanding, "a pair has more timeslots than it asked for");
             self.counters.slots += 1;
             let begins = (start as i64 - self.clocks[pair.clock as usize]).max(0) as u64;
             // A host that receives its timeslot too late uses it at once.
@@ -341,7 +343,7 @@ impl Pacer {
         let pair = &mut self.pairs[number as usize];
         assert!(pair.granted > 0, "a pair uses a timeslot that it was not given");
         pair.granted -= 1;
-        pair.outstanding = pair.outstanding.saturating_sub(1);
+        pair.outstanding -= 1;
         let mut left = self.slot_bytes;
         self.counters.slots_begun += 1;
         self.counters.slots_unused += u64::from(pair.queue.is_empty());
