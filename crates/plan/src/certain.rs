@@ -1,6 +1,7 @@
 //! Certain losses: the least certain backlog against the most that the buffer holds.
 
-use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod, Topology};
+use fanin_network::SwitchRole;
+use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
@@ -32,8 +33,8 @@ pub(crate) fn sure_to_wait(
         _ => return Bytes::ZERO,
     };
     // Frames from other pods may arrive by few links, and more slowly than those of the own pod.
-    let is_spread = s.network.topology == Topology::LeafSpine;
-    if is_spread || place.switch.pause.mode != PauseMode::Off {
+    let has_pods = system.has(SwitchRole::Spine);
+    if has_pods || place.switch.pause.mode != PauseMode::Off {
         return Bytes::ZERO;
     }
     let mss = system.segments.mss();

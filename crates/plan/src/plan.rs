@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use fanin_scenario::{FragmentSizes, Scenario, Topology, WorkloadKind};
+use fanin_network::SwitchRole;
+use fanin_scenario::{FragmentSizes, Scenario, WorkloadKind};
 use fanin_units::{Duration, Rate, Ratio};
 
 use crate::bracket::LossBracket;
@@ -27,8 +28,8 @@ pub struct Options {
     pub fragment_sizes: Option<FragmentSizes>,
     /// Share of the events, or of the time, for which a buffer must be large enough; above 0 and below 1.
     pub quantile: Ratio,
-    /// True to add cost and space for any topology, with a sweep over port counts. Otherwise only leaf-spine networks have
-    /// them, without a sweep.
+    /// True to add cost and space for any topology, with a sweep over port counts. Otherwise only networks with spine switches
+    /// have them, without a sweep.
     pub cost: bool,
 }
 
@@ -148,8 +149,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         sections.push(credits(scenario, &system, &queues[0]));
     }
     sections.push(techniques(scenario, &system, &burst));
-    let cost = (options.cost || scenario.network.topology == Topology::LeafSpine)
-        .then(|| cost(scenario, system.ports, options));
+    let cost = (options.cost || system.has(SwitchRole::Spine)).then(|| cost(scenario, &system, options));
     let mut plan = Plan {
         title: scenario.title.clone(),
         is_barrier: scenario.is_barrier(),
@@ -341,9 +341,10 @@ impl Plan {
     }
 }
 
-fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {
-    let has_spines = s.network.topology == Topology::LeafSpine;
-    let spines = if has_spines { u64::from(s.network.leaf_spine.spines) } else { SWEEP_SPINES[1] };
+fn cost(s: &Scenario, system: &SystemFigures, options: &Options) -> Cost {
+    let ports = system.ports;
+    let spines =
+        if system.has(SwitchRole::Spine) { u64::from(s.network.leaf_spine.spines) } else { SWEEP_SPINES[1] };
     Cost {
         ports,
         network: compare(ports, spines, &options.catalogue).ok(),

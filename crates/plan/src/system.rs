@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fanin_dataflow::answer_bytes;
 use fanin_network::{
     Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeKind, Roles, SegmentFraming,
-    SwitchKind, WireMessage, topology,
+    SwitchKind, SwitchRole, WireMessage, topology,
 };
 use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
@@ -204,6 +204,11 @@ impl SystemFigures {
             return Err(PlanError::TooLarge { quantity: "the rate of data" });
         }
         Ok(system)
+    }
+
+    /// Returns true if the network has switches of a role.
+    pub(crate) fn has(&self, role: SwitchRole) -> bool {
+        self.switches_used.contains(&role.index())
     }
 
     /// Returns the requests for an event under credits.
