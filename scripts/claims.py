@@ -1,7 +1,7 @@
-"""Simulates all claims of the papers, and compares the table with docs/reproduced.md.
+"""Simulates all claims of the papers, and compares the table and its counts with docs/reproduced.md.
 
 Fails on a claim that does not hold for no known reason, on a figure outside its known range, and on a page
-that no longer says what came out. `--record` writes the table into the page.
+that no longer says what came out. `--record` writes the counts and the table into the page.
 """
 
 import argparse
@@ -17,6 +17,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PAGE = ROOT / "docs" / "reproduced.md"
 RUN_SECONDS_MAX = 3000
 ROW = re.compile(r"^\| (\w\d+) \(.*\| (\w[^|]*?) \|$", re.MULTILINE)
+COUNTS = re.compile(r"(?<=<!-- generated: counts -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
 
 
 def simulate() -> str:
@@ -33,6 +34,18 @@ def simulate() -> str:
     return run.stdout
 
 
+def counts(table: str) -> str:
+    """Return the sentences that count the rows of the table by their status."""
+    statuses = [row[2] for row in ROW.finditer(table)]
+    hold = sum(status.startswith("holds") for status in statuses)
+    explained = sum(status.startswith("explained") for status in statuses)
+    failing = len(statuses) - hold - explained
+    return (
+        f"`fanin reproduce --markdown` prints {len(statuses)} rows: one seed, each with its own time.\n"
+        f"{hold} hold, {explained} do not for a reason that is understood, and {failing} for no known reason."
+    )
+
+
 def main(arguments: Sequence[str]) -> int:
     """Simulate, judge, and compare or record."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -43,8 +56,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.record:
         text = PAGE.read_text()
         kept = [line for line in text.splitlines() if not line.startswith("|")]
-        PAGE.write_text("\n".join(kept).rstrip() + "\n\n" + table)
-    known = set(PAGE.read_text().splitlines())
+        PAGE.write_text(COUNTS.sub(counts(table), "\n".join(kept)).rstrip() + "\n\n" + table)
+    page = PAGE.read_text()
+    known = set(page.splitlines())
     passed = failed = 0
     for row in rows:
         match = ROW.match(row)
@@ -56,7 +70,10 @@ def main(arguments: Sequence[str]) -> int:
             failed += 1
         else:
             passed += 1
-    stale = [line for line in PAGE.read_text().splitlines() if ROW.match(line) and line not in rows]
+    if COUNTS.findall(page) != [counts(table)]:
+        print("docs/reproduced.md counts other rows")
+        failed += 1
+    stale = [line for line in page.splitlines() if ROW.match(line) and line not in rows]
     if failed or stale:
         print("\n".join(f"docs/reproduced.md has a row that did not come out: {line}" for line in stale))
         print("Understood and meant: `.venv/bin/python scripts/claims.py --record` writes the page.")
