@@ -239,7 +239,7 @@ impl Fabric {
 
     #[cold]
     fn add_place(&mut self) -> u32 {
-        assert!(self.segments.len() < parcel::SEGMENTS_MAX as usize, "more than 2^30 frames under way");
+        assert!(self.segments.len() < NIL as usize, "more than 2^32 frames are on their way");
         self.segments.push(Segment::default());
         let place = (self.segments.len() - 1) as u32;
         self.free.push(place);

@@ -3,9 +3,6 @@
 #[cfg(test)]
 use crate::index::NIL;
 
-/// The most segments that can be on their way at once.
-pub(super) const SEGMENTS_MAX: u32 = 1 << 30;
-
 /// A frame that waits in a queue or travels over a link. A parcel is copied from port to port; its segment stays in its place.
 ///
 /// The parts share two words, so that functions take a parcel in registers. A struct of many parts is passed in memory, which
