@@ -1,4 +1,7 @@
 //! Ideal collection times over the loopback: from the throughput of one connection, measured before a run.
+//!
+//! The loopback has no links, no frames and no queues, so the ideal times of `fanin-network` do not apply to it. This ideal
+//! is a measured rate, and no prediction of a network.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
