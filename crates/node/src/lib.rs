@@ -31,6 +31,7 @@ pub mod journal;
 mod key;
 pub mod launch;
 mod lines;
+mod lock;
 pub mod log;
 pub mod machine;
 pub mod metrics;

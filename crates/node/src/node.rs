@@ -122,6 +122,22 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
+    /// Another process of this name runs in the folder.
+    #[error("{process} runs already in {}: two processes would write one journal", folder.display())]
+    Runs {
+        /// Name of the process.
+        process: String,
+        /// Folder of its journal.
+        folder: PathBuf,
+    },
+    /// The file that keeps a second process of the same name out cannot be locked.
+    #[error("cannot lock {}: {error}", path.display())]
+    Lock {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
     /// The journal of the process cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -168,9 +184,14 @@ impl ProcessError {
     /// Returns true if a restart fails again, because the settings or files are wrong.
     pub const fn is_permanent(&self) -> bool {
         match self {
-            Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,
-            Self::Collector(_) | Self::Orphan | Self::Journal(JournalError::Io { .. }) => false,
+            Self::Folder { .. } | Self::Lock { .. } | Self::JournalWrite { .. } => false,
+            Self::Wire(_)
+            | Self::Own { .. }
+            | Self::Collector(_)
+            | Self::Orphan
+            | Self::Journal(JournalError::Io { .. }) => false,
             Self::NoSuchProcess { .. }
+            | Self::Runs { .. }
             | Self::Journal(_)
             | Self::Source(_)
             | Self::TooMany(_)

@@ -12,6 +12,7 @@ use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System};
 use crate::data::Data;
 use crate::journal::{Journal, Rotation};
+use crate::lock::ProcessLock;
 use crate::metrics::{self, Metrics};
 use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
@@ -150,6 +151,8 @@ pub struct HeldByProcess {
 
 /// A process that drives the role `N`.
 struct Process<N> {
+    /// Keeps a second process of this name away from the journal, the socket and the files.
+    _lock: ProcessLock,
     system: System,
     me: Peer,
     clock: ProcessClock,
@@ -179,6 +182,7 @@ impl<N: RoleNode> Process<N> {
         make: impl FnOnce(Wake) -> Result<N, ProcessError>,
     ) -> Result<Self, ProcessError> {
         let process = name(me);
+        let lock = ProcessLock::take(&system.machine, &system.folder, &process)?;
         let (_, sources) = crate::source::supply(system.scenario(), &system.scenario_folder)?;
         let wire = PeerConnections::open(system, me, sources)?;
         let path = system.journal(&process);
@@ -208,6 +212,7 @@ impl<N: RoleNode> Process<N> {
         }
         tracing::info!(process, pid = std::process::id(), "started");
         Ok(Self {
+            _lock: lock,
             me,
             clock,
             signals: signals.clone(),

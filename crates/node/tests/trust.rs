@@ -65,6 +65,40 @@ fn a_second_run_leaves_the_first_alone_and_a_later_one_its_events() {
 }
 
 #[test]
+fn a_second_process_of_the_same_name_ends_and_the_first_one_works_on() {
+    let mut system = System::start("second", &[]);
+    system.work(200);
+    for (role, index) in [("collector", "0"), ("logger", "1"), ("readout", "2"), ("supervisor", "0")] {
+        let log = system.folder.join("second.log");
+        let config = system.folder.join("system.toml");
+        let mut command = std::process::Command::new(common::program());
+        command.args(["node", role]).arg(&config).args(["--index", index]);
+        let mut second = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        let status = loop {
+            system.work(50);
+            match second.try_wait().unwrap() {
+                Some(status) => break status,
+                None if Instant::now() < until => {}
+                None => {
+                    second.kill().unwrap();
+                    second.wait().unwrap();
+                    panic!("a second {role} {index} runs");
+                }
+            }
+        };
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains("runs already in"), "{said}");
+        std::fs::remove_file(log).unwrap();
+    }
+    let finished = system.finish();
+    assert!(finished.audit.totals.stored > 0);
+    assert_eq!((finished.restarts, finished.lives("collector-0")), (0, 1));
+    finished.remove();
+}
+
+#[test]
 fn an_audit_of_nothing_or_of_too_little_fails() {
     let mut system = System::start("nothing", &[]);
     system.work(300);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::LaunchError;
+use crate::lock::try_lock;
 
 /// Name of the lock's file in the folder.
 const LOCK_FILE: &str = ".lock";
@@ -26,11 +27,9 @@ impl FolderLock {
         let io = |path: &Path, error| LaunchError::Io { path: path.to_owned(), error };
         std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
         let path = folder.join(LOCK_FILE);
-        let file = File::options().create(true).append(true).open(&path).map_err(|error| io(&path, error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LaunchError::InUse { path: folder.to_owned() }),
-            Err(error) => Err(io(&path, io::Error::from(error))),
+        match try_lock(&path).map_err(|error| io(&path, error))? {
+            Some(file) => Ok(Self { _file: file }),
+            None => Err(LaunchError::InUse { path: folder.to_owned() }),
         }
     }
 

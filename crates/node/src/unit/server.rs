@@ -115,7 +115,7 @@ impl UnitServer {
     /// # Errors
     /// If the socket or a thread cannot be created.
     pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
-        // An earlier life left the socket. A second collector of the same number cannot run at this point.
+        // An earlier life left the socket. `ProcessLock` keeps a second collector of the same number out.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
