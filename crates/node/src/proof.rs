@@ -1,8 +1,8 @@
 //! Proves to loggers that the supervisor assigned an event.
 //!
 //! The supervisor sends a tag over the run and the event with each assignment. The collector puts the tag in front of the
-//! event that it sends to a logger. The logger refuses an event without a valid tag. Without a shared key, the tag's key
-//! is public: the tag then protects only against events that a faulty collector invents.
+//! event that it sends to a logger. The logger refuses an event without a valid tag. With
+//! `insecure = true` and no shared key, the tag's key is public: it protects only against events that a faulty collector invents.
 
 use fanin_dataflow::{FragmentPayload, L1Id};
 use fanin_message::{SharedKey, TAG_BYTES};

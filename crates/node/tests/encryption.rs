@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::EventStep;
-use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, Tls};
+use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, SharedKey, Tls};
 use fanin_node::audit::{AuditScope, audit};
-use fanin_node::config::Role;
+use fanin_node::config::{ConfigError, Role, System};
 use fanin_node::journal;
 use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -173,4 +173,26 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     assert!(audit.totals.stored >= 60, "{audit:?}");
     drop(live);
     std::fs::remove_dir_all(base).unwrap();
+}
+
+#[test]
+fn certificates_without_a_key_are_refused() {
+    let folder = std::env::temp_dir().join(format!("fanin-node-tls-key-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("system.toml");
+    let load = |line: &str| {
+        let text = format!(
+            "scenario = \"replay\"\nset = [\"readout.hosts=1\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\"]\n{line}\n\
+             [hosts]\nsupervisor = \"daq:7000\"\nreadouts = [\"ros-0:7100\"]\ncollectors = [\"dcm-0\"]\n\
+             loggers = [\"sfo-0:7200\"]\n[tls]\ncertificates = \"a.pem\"\nkey = \"a.key\"\nauthorities = \"b.pem\"\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        System::load(&path)
+    };
+    // Anyone could compute the proofs of assignments.
+    assert!(matches!(load(""), Err(ConfigError::NoAuthentication { .. })));
+    std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
+    assert!(load("key = \"peers.key\"").unwrap().key.is_some());
+    assert!(load("insecure = true").unwrap().key.is_none());
+    std::fs::remove_dir_all(folder).unwrap();
 }

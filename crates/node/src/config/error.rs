@@ -57,10 +57,12 @@ pub enum ConfigError {
         /// Description of the mistake in the key.
         error: KeyError,
     },
-    /// The file has neither `key`, `[tls]` nor `insecure = true`: any process could take part in the system.
+    /// The file has neither `key` nor `insecure = true`. Without a key, peers are not authenticated, and no certificate proves
+    /// that the supervisor assigned an event.
     #[error(
-        "{}: peers are not authenticated; write `key = \"FILE\"` (a file that `openssl rand -hex 32` makes, the same on every \
-         host and readable by this user alone) or a section [tls]; `insecure = true` lets every process take part",
+        "{}: peers are not authenticated; write `key = \"FILE\"` (a file that `openssl rand -hex 32` makes, the same on every host and \
+         readable by this user alone), with a section [tls] too; `insecure = true` accepts forged assignments and, without \
+         [tls], every process",
         path.display()
     )]
     NoAuthentication {

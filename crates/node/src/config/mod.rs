@@ -180,7 +180,6 @@ impl System {
         system.key = match authentication {
             Authentication { key: Some(file), .. } => Some(read_key(&system.base().join(file))?),
             Authentication { insecure: true, .. } => None,
-            Authentication { .. } if system.tls.is_some() => None,
             Authentication { .. } => return Err(ConfigError::NoAuthentication { path: path.to_owned() }),
         };
         Ok(system)
