@@ -85,8 +85,8 @@ pub struct PortChange {
     pub flood: Option<bool>,
     /// New limits of storm control.
     pub storm: Option<StormSpec>,
-    /// Marking in its queue of frames that no rule sends to a ring.
-    pub mark: Option<MarkSpec>,
+    /// Marking in its queue of frames that no rule sends to a ring; `Some(None)` ends it.
+    pub mark: Option<Option<MarkSpec>>,
     /// Impairment. Delayed frames keep their departure times.
     pub impair: Option<ImpairSpec>,
 }

@@ -79,8 +79,9 @@ pub(crate) struct PortPatch {
     flood: Option<bool>,
     /// New limits of storm control.
     storm: Option<StormSpec>,
-    /// Marking in its plain queue: frames that no rule sends to a ring.
-    mark: Option<MarkSpec>,
+    /// Marking in its plain queue: frames that no rule sends to a ring. `null` ends it.
+    #[serde(deserialize_with = "given")]
+    mark: Option<Option<MarkSpec>>,
     /// Impairment. Delayed frames keep their departure times.
     impair: Option<ImpairSpec>,
 }

@@ -106,6 +106,11 @@ impl<H: Copy> Impairment<H> {
     pub(super) fn len(&self) -> usize {
         self.frames.len()
     }
+
+    /// Returns true if it was ended and delays no frame any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.spec.is_none() && self.frames.is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ impl QueueWatch {
 pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
     rings: Vec<ConfiguredRing>,
+    /// True if the plain queue marks.
+    plain_marks: bool,
     /// True if any queue marks, so that frames' ECN bits must be read.
     reads_ecn: bool,
     /// The time of the last service of the queues.
@@ -156,7 +158,8 @@ impl<H: Copy + Default> Output<H> {
         let mut output = Self {
             queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],
-            reads_ecn: spec.mark.is_some(),
+            plain_marks: spec.mark.is_some(),
+            marks: spec.mark.is_some(),
             clock: Instant::START,
             unsent: Vec::new(),
             rate: spec.rate,
@@ -381,9 +384,16 @@ impl<H: Copy + Default> Output<H> {
         Ok(())
     }
 
-    /// Notes that the plain queue marks. `false` changes nothing, because another queue may mark.
-    pub(super) const fn set_plain_marker(&mut self, has_marker: bool) {
-        self.reads_ecn |= has_marker;
+    /// Notes whether the plain queue marks.
+    pub(super) fn set_plain_marks(&mut self, marks: bool) {
+        self.plain_marks = marks;
+        self.note_marks();
+    }
+
+    /// Notes whether any queue marks, after a change of one.
+    fn note_marks(&mut self) {
+        let is_marking = |ring: &ConfiguredRing| ring.spec.as_ref().is_some_and(|spec| spec.mark.is_some());
+        self.marks = self.plain_marks || self.rings.iter().any(is_marking);
     }
 
     /// Sets or ends the impairment; frames that it delays keep their times.
@@ -393,6 +403,7 @@ impl<H: Copy + Default> Output<H> {
             None if spec.is_none() => {}
             none => *none = Some(Impairment::new(spec, random)),
         }
+        self.impairment.take_if(|impairment| impairment.is_over());
     }
 
     /// Checks that another ring can be added.
@@ -420,14 +431,14 @@ impl<H: Copy + Default> Output<H> {
             alarm_level: alarm_level(spec),
             ..ConfiguredRing::default()
         };
-        self.reads_ecn |= spec.mark.is_some();
         if let Some(ring) = self.rings.iter().position(|ring| ring.is_free) {
             self.queue.renew_ring(self.clock, ring, &settings)?;
             self.rings[ring] = state;
-            return Ok(());
+        } else {
+            self.queue.add_ring(&settings)?;
+            self.rings.push(state);
         }
-        self.queue.add_ring(&settings)?;
-        self.rings.push(state);
+        self.note_marks();
         Ok(())
     }
 
@@ -441,9 +452,9 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_shaping(self.clock, ring, settings.shaping)?;
         self.queue.set_priority(self.clock, ring, settings.priority);
         self.queue.set_aqm(ring, settings.aqm);
-        self.reads_ecn |= spec.mark.is_some();
         let state = &mut self.rings[ring];
         (state.alarm_level, state.spec) = (alarm_level(spec), Some(spec.clone()));
+        self.note_marks();
         Ok(())
     }
 
@@ -451,6 +462,8 @@ impl<H: Copy + Default> Output<H> {
     pub(super) fn remove_ring(&mut self, ring: usize) {
         let state = &mut self.rings[ring];
         (state.spec, state.alarm_level, state.has_alarm) = (None, None, false);
+        // Frames are marked when they are queued, and no rule sends further frames to this ring.
+        self.note_marks();
         self.free_drained();
     }
 

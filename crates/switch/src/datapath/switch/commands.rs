@@ -211,7 +211,7 @@ impl<D: Driver> Switch<D> {
         }
         spec.flood = change.flood.unwrap_or(spec.flood);
         spec.storm = change.storm.unwrap_or(spec.storm);
-        spec.mark = change.mark.or(spec.mark);
+        spec.mark = change.mark.unwrap_or(spec.mark);
         spec.impair = change.impair.unwrap_or(spec.impair);
         Ok((port, spec))
     }

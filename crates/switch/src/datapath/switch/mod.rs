@@ -1,6 +1,8 @@
 //! One worker's part of a switch, and the round over its ports.
 
 mod commands;
+#[cfg(test)]
+mod ended_tests;
 mod path;
 mod picture;
 #[cfg(test)]

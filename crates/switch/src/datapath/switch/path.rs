@@ -427,7 +427,8 @@ impl<D: Driver> Switch<D> {
         }
         self.batch = departed;
         let next = impairment.next_at().map(|at| at.max(now));
-        *self.outputs.output_mut(port).impairment_mut() = Some(impairment);
+        // Without an impairment, frames may pass empty queues again.
+        *self.outputs.output_mut(port).impairment_mut() = (!impairment.is_over()).then_some(impairment);
         next
     }
 
