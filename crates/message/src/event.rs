@@ -213,10 +213,12 @@ pub enum Closed {
     /// The peer refused this side's greeting, with this message.
     #[error("refused by the peer: {0}")]
     Refused(Arc<str>),
-    /// A newer connection with this name replaced this one. With [`SameName::Refuse`](crate::SameName::Refuse), an
-    /// older one exists, and this one is refused.
+    /// A newer connection with this name replaced this one ([`SameName::Replace`](crate::SameName::Replace)).
     #[error("replaced by a newer connection of {0:?}")]
     Superseded(Arc<str>),
+    /// An older connection has this name, and this one is refused ([`SameName::Refuse`](crate::SameName::Refuse)).
+    #[error("{0:?} is connected already, by an older connection")]
+    NameTaken(Arc<str>),
     /// The peer did not close within [`drain_max`](crate::Timing::drain_max) after this side did.
     #[error("closed here; the peer did not close within {0:?}")]
     NotDrained(Duration),

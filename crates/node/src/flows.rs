@@ -23,15 +23,16 @@ impl Numbers {
         }
     }
 
-    /// Returns the number of all connections of the system.
+    /// Returns the number of all connections of the system, with those of a standby.
     pub const fn all(&self) -> u64 {
-        self.total
+        self.total + self.collectors + self.readouts + 1
     }
 
-    /// Returns the number of the connection between two peers; `None` if their roles have no connection, and for a standby.
+    /// Returns the number of the connection between two peers; `None` if their roles have no connection.
     ///
     /// The connections that carry fragments come first, by collector and then by readout. Then come the supervisor's
-    /// connections to collectors and to readouts, and the connections of collectors and loggers.
+    /// connections to collectors and to readouts, and the connections of collectors and loggers. A standby's connections,
+    /// which the simulator has not, are last: to collectors, to readouts, and to the supervisor.
     pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
         let Self { readouts, collectors, loggers, .. } = *self;
         let to_supervisor = readouts * collectors;
@@ -42,17 +43,21 @@ impl Numbers {
             (Peer::Collector(c), Peer::Logger(l)) => {
                 to_supervisor + collectors + readouts + u64::from(c) * loggers + u64::from(l)
             }
+            (Peer::Standby, Peer::Collector(c)) => self.total + u64::from(c),
+            (Peer::Standby, Peer::Readout(r)) => self.total + collectors + u64::from(r),
+            (Peer::Standby, Peer::Supervisor) => self.total + collectors + readouts,
             (Peer::Readout(_) | Peer::Logger(_), Peer::Collector(_)) => return self.of_pair(other, one),
-            (Peer::Collector(_) | Peer::Readout(_), Peer::Supervisor) => return self.of_pair(other, one),
+            (Peer::Collector(_) | Peer::Readout(_), Peer::Supervisor | Peer::Standby)
+            | (Peer::Supervisor, Peer::Standby) => return self.of_pair(other, one),
             _ => return None,
         })
     }
 
-    /// Returns the number of the connection to `other` if `me` traces its windows; `None` otherwise. The side that answers
-    /// traces: readouts and loggers, and collectors for the supervisor's connections.
+    /// Returns the number of the connection to `other` if `me` traces its windows; `None` otherwise, and for a standby. The
+    /// side that answers traces: readouts and loggers, and collectors for the supervisor's connections.
     pub fn traced(&self, me: Peer, other: Peer) -> Option<u64> {
         let answers = match me {
-            Peer::Readout(_) | Peer::Logger(_) => true,
+            Peer::Readout(_) | Peer::Logger(_) => other != Peer::Standby,
             Peer::Collector(_) => other == Peer::Supervisor,
             Peer::Supervisor | Peer::Standby => false,
         };
@@ -68,21 +73,26 @@ mod tests {
     fn each_connection_has_a_number_of_its_own_and_one_side_that_answers() {
         let sets = ["readout.hosts=5", "collectors.hosts_per_rack=3", "logger.hosts=2"].map(str::to_owned);
         let numbers = Numbers::of(&fanin_scenario::load("replay", &sets).unwrap().scenario);
-        let all: Vec<Peer> = [Peer::Supervisor]
+        let all: Vec<Peer> = [Peer::Supervisor, Peer::Standby]
             .into_iter()
             .chain((0..5).map(Peer::Readout))
             .chain((0..3).map(Peer::Collector))
             .chain((0..2).map(Peer::Logger))
             .collect();
-        let mut seen = Vec::new();
-        for &one in &all {
-            for &other in &all {
+        let (mut traced, mut seen) = (Vec::new(), Vec::new());
+        for (place, &one) in all.iter().enumerate() {
+            for (other_place, &other) in all.iter().enumerate() {
                 assert_eq!(numbers.of_pair(one, other), numbers.of_pair(other, one));
-                seen.extend(numbers.traced(one, other));
+                traced.extend(numbers.traced(one, other));
+                seen.extend(numbers.of_pair(one, other).filter(|_| place < other_place));
             }
         }
+        traced.sort_unstable();
         seen.sort_unstable();
+        // The scenario knows no connection of a standby, so that `record.windows` names none.
+        assert!(traced.iter().copied().eq(0..numbers.total), "{traced:?}");
         assert!(seen.iter().copied().eq(0..numbers.all()), "{seen:?}");
+        assert_eq!(numbers.of_pair(Peer::Standby, Peer::Supervisor), Some(numbers.all() - 1));
         assert_eq!(numbers.of_pair(Peer::Readout(2), Peer::Collector(1)), Some(7));
         assert_eq!(numbers.of_pair(Peer::Readout(2), Peer::Readout(1)), None);
     }

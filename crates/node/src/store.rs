@@ -47,7 +47,7 @@ pub struct StoreConfig {
 pub enum Stored {
     /// The event is on disk.
     Safe(StoreId),
-    /// The event could not be written. Its bytes are cut off, unless truncating the file fails as well.
+    /// The event could not be written. Its bytes are cut off before the disk counts as writable again.
     Failed(StoreId),
     /// The state of the disk has changed.
     Disk(DiskState),
@@ -174,6 +174,8 @@ struct Open {
     /// Numbers of events and bytes that are on disk.
     safe: (u32, u64),
     number: u32,
+    /// True if bytes of a failed group may follow the safe ones, because they could not be cut off yet.
+    has_failed_group: bool,
 }
 
 /// Writes the events of a logger.
@@ -305,6 +307,7 @@ impl StoreTask {
             // The checksums of the readouts are checked a last time.
             check(part).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
+        self.cut_off(stream)?;
         if self.files[stream].is_none() {
             self.files[stream] = Some(self.begin(job.stream)?);
         }
@@ -350,7 +353,7 @@ impl StoreTask {
             ..FileHeader::default()
         };
         let writer = AtlasWriter::new(Vec::new(), &names).map_err(into_io)?;
-        Ok(Open { path, file, writer, safe: (0, 0), number })
+        Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false })
     }
 
     /// Writes the group of a file to disk. On an error, cuts the group off.
@@ -370,27 +373,44 @@ impl StoreTask {
             }
             Err(error) => {
                 // No event of the group may stay in the file, because its collector ships it to another logger.
-                let (events, bytes) = open.safe;
-                let cut = open.file.set_len(bytes).and_then(|()| open.file.seek(SeekFrom::Start(bytes)));
-                if bytes == 0 || cut.is_err() {
-                    // The file has no safe content, or cannot be truncated: give it up.
-                    let open = self.files[stream].take();
-                    if bytes == 0 {
-                        open.map(|open| self.machine.remove(&open.path)).transpose()?;
-                    }
-                } else {
-                    open.writer = AtlasWriter::resume(Vec::new(), events, bytes);
+                open.has_failed_group = true;
+                if let Err(error) = self.cut_off(stream) {
+                    tracing::error!(%error, "cannot cut off the events that could not be written; tries again");
                 }
                 Err(error)
             }
         }
     }
 
+    /// Cuts off a failed group that may be in a file, or removes the file if it has no safe content.
+    fn cut_off(&mut self, stream: usize) -> io::Result<()> {
+        let Some(open) = self.files[stream].as_mut().filter(|open| open.has_failed_group) else {
+            return Ok(());
+        };
+        let (events, bytes) = open.safe;
+        if bytes == 0 {
+            match self.machine.remove(&open.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => self.machine.sync_folder(&self.config.folder)?,
+            }
+            self.files[stream] = None;
+            return Ok(());
+        }
+        open.file.set_len(bytes)?;
+        open.file.seek(SeekFrom::Start(bytes))?;
+        // A loss of power must not bring the group back.
+        open.file.sync_data()?;
+        open.writer = AtlasWriter::resume(Vec::new(), events, bytes);
+        open.has_failed_group = false;
+        Ok(())
+    }
+
     /// Finishes a file: writes its last record, and renames it.
     fn finish(&mut self, stream: usize, last_of_run: bool) -> io::Result<()> {
         self.flush(stream)?;
+        self.cut_off(stream)?;
         let Some(open) = self.files[stream].take() else { return Ok(()) };
-        let Open { path, mut file, writer, safe, number } = open;
+        let Open { path, mut file, writer, safe, number, .. } = open;
         let finished = finish(
             &self.machine,
             &path,
@@ -401,7 +421,10 @@ impl StoreTask {
         if finished.is_err() {
             // A partial last record must be removed before the next event.
             match file.set_len(safe.1).and_then(|()| file.seek(SeekFrom::Start(safe.1))) {
-                Ok(_) => self.files[stream] = Some(Open { path, file, writer, safe, number }),
+                Ok(_) => {
+                    self.files[stream] =
+                        Some(Open { path, file, writer, safe, number, has_failed_group: false })
+                }
                 Err(error) => {
                     tracing::error!(%error, file = %path.display(), "left a file unfinished; the next start finishes it");
                 }
@@ -429,7 +452,9 @@ impl StoreTask {
     /// Tests if an unwritable disk is writable again, and reports a change of its state.
     fn try_again(&mut self) {
         let Some((before, needed)) = self.unwritable else { return };
-        match write_test(&self.machine, &room_file(&self.config), needed) {
+        let writes = (self.cut_off(0).and_then(|()| self.cut_off(1)))
+            .and_then(|()| write_test(&self.machine, &room_file(&self.config), needed));
+        match writes {
             Ok(()) => {
                 self.unwritable = None;
                 self.tell(Stored::Disk(DiskState::Writable));
@@ -569,18 +594,4 @@ pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use rustix::io::Errno;
-
-    use super::*;
-
-    #[test]
-    fn only_a_disk_without_space_or_quota_is_full() {
-        let state = |errno: Errno| DiskState::of(&errno.into());
-        assert_eq!(state(Errno::NOSPC), DiskState::Full);
-        assert_eq!(state(Errno::DQUOT), DiskState::Full);
-        for errno in [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::FBIG, Errno::ACCESS] {
-            assert_eq!(state(errno), DiskState::Failing(errno.into()));
-        }
-    }
-}
+mod tests;

@@ -353,6 +353,7 @@ fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<
         | Closed::Displaced { .. }
         | Closed::Refused(_)
         | Closed::Superseded(_)
+        | Closed::NameTaken(_)
         | Closed::Reserved(_)
         | Closed::Unauthenticated(_)
         | Closed::Tls(_) => &mut counters.refused,

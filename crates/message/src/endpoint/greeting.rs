@@ -252,7 +252,7 @@ impl MessageEndpoint {
         let key = (listener, Arc::clone(&name));
         if let Some(older) = self.names.get(&key).copied() {
             if policy == SameName::Refuse {
-                self.refuse(index, Closed::Superseded(name));
+                self.refuse(index, Closed::NameTaken(name));
                 return false;
             }
             self.end(older, Closed::Superseded(name));
@@ -269,7 +269,7 @@ impl MessageEndpoint {
             {
                 format!("{actual:?} is not accepted here, only {expected}")
             }
-            Closed::Superseded(name) => format!("{name:?} is connected already"),
+            Closed::NameTaken(name) => format!("{name:?} is connected already"),
             other => other.to_string(),
         };
         let end = words.len().min(CONTROL_BYTES_MAX as usize);

@@ -231,7 +231,9 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
     third.write_all(&hello("ros-1", "", 0)).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
     fourth.write_all(&hello("ros-1", "", 0)).unwrap();
-    assert_eq!(wait_for(&mut server, end_of), Closed::Superseded("ros-1".into()));
+    let reason = wait_for(&mut server, end_of);
+    assert_eq!(reason, Closed::NameTaken("ros-1".into()));
+    assert_eq!(reason.to_string(), "\"ros-1\" is connected already, by an older connection");
     assert_eq!(read_frame(&mut fourth), (0xFFFF_FF03, 0, b"\"ros-1\" is connected already".to_vec()));
 }
 

@@ -81,7 +81,7 @@ pub enum BarrierError {
         /// The limit, in seconds.
         seconds: u64,
     },
-    /// A process failed, or no round began in time.
+    /// A process failed.
     #[error("{process} ended ({status}); its log:\n{log}")]
     Ended {
         /// Name of the process.
@@ -89,6 +89,16 @@ pub enum BarrierError {
         /// Its exit status.
         status: String,
         /// Content of its log.
+        log: String,
+    },
+    /// Processes did not do in time what was awaited of them.
+    #[error("{processes} {problem}; the log of the first:\n{log}")]
+    Late {
+        /// Names of the processes.
+        processes: String,
+        /// The awaited step, and the time that they had.
+        problem: String,
+        /// Content of the first one's log.
         log: String,
     },
     /// A process cannot be started.

@@ -148,8 +148,8 @@ impl LiveBarrier {
             }
             self.check()?;
             if Instant::now() >= until {
-                let status = format!("still waiting after {} s", READY_MAX.as_secs());
-                return Err(self.ended(&self.aggregator.name, status));
+                let problem = format!("began no round within {} s", READY_MAX.as_secs());
+                return Err(self.late(&[&self.aggregator.name], problem));
             }
             std::thread::sleep(TURN);
         }
@@ -180,7 +180,7 @@ impl LiveBarrier {
     /// after 5 s beyond the stall limit. Kills an aggregator that does not end within 10 s beyond the stall limit.
     ///
     /// # Errors
-    /// If a process fails.
+    /// If a process fails, or if a sender still runs: it is killed.
     pub fn finish(&mut self, stop: &AtomicBool) -> Result<(), BarrierError> {
         let until = Instant::now() + self.stall + END_MARGIN;
         let mut is_signalled = false;
@@ -200,13 +200,35 @@ impl LiveBarrier {
             }
             std::thread::sleep(TURN);
         }
-        let until = Instant::now() + END_MARGIN;
+        self.end_senders(END_MARGIN)
+    }
+
+    /// Waits at most `margin` for all senders to end, and kills those that still run.
+    fn end_senders(&mut self, margin: Duration) -> Result<(), BarrierError> {
+        let until = Instant::now() + margin;
+        let mut late = Vec::new();
         for place in 0..self.senders.len() {
             while Instant::now() < until && self.senders[place].ended().is_none() {
                 std::thread::sleep(Duration::from_millis(2));
             }
+            if self.senders[place].ended().is_none() {
+                late.push(place);
+            }
         }
-        self.check()
+        // A sender that failed may be the reason why others wait.
+        self.check()?;
+        if late.is_empty() {
+            return Ok(());
+        }
+        for &place in &late {
+            let child = &mut self.senders[place].child;
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let names: Vec<&str> = late.iter().map(|&place| self.senders[place].name.as_str()).collect();
+        let problem =
+            format!("still ran {} s after the aggregator had ended, and had to be killed", margin.as_secs());
+        Err(self.late(&names, problem))
     }
 
     /// Returns an error if a process has failed.
@@ -223,8 +245,16 @@ impl LiveBarrier {
     }
 
     fn ended(&self, process: &str, status: String) -> BarrierError {
-        let log = fs::read_to_string(log(&self.folder, process)).unwrap_or_default().trim_end().to_owned();
-        BarrierError::Ended { process: process.to_owned(), status, log }
+        BarrierError::Ended { process: process.to_owned(), status, log: self.log_of(process) }
+    }
+
+    fn late(&self, processes: &[&str], problem: String) -> BarrierError {
+        let log = processes.first().map(|process| self.log_of(process)).unwrap_or_default();
+        BarrierError::Late { processes: processes.join(", "), problem, log }
+    }
+
+    fn log_of(&self, process: &str) -> String {
+        fs::read_to_string(log(&self.folder, process)).unwrap_or_default().trim_end().to_owned()
     }
 }
 
@@ -293,4 +323,35 @@ fn spawn(
     };
     let child = command.spawn().map_err(fail)?;
     Ok(BarrierProcess { name, child })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(name: &str, program: &str, arguments: &[&str]) -> BarrierProcess {
+        let child = Command::new(program).args(arguments).spawn().unwrap();
+        BarrierProcess { name: name.to_owned(), child }
+    }
+
+    #[test]
+    fn a_sender_that_runs_on_after_the_end_is_named_and_killed() {
+        let folder = std::env::temp_dir().join(format!("fanin-node-late-{}", std::process::id()));
+        fs::create_dir_all(folder.join("log")).unwrap();
+        fs::write(log(&folder, "sender-1"), "waits for its disk\n").unwrap();
+        let mut live = LiveBarrier {
+            folder: folder.clone(),
+            senders: vec![process("sender-0", "true", &[]), process("sender-1", "sleep", &["600"])],
+            aggregator: process("aggregator", "true", &[]),
+            stall: Duration::ZERO,
+        };
+        live.aggregator.child.wait().unwrap();
+        live.senders[0].child.wait().unwrap();
+        let error = live.end_senders(Duration::ZERO).unwrap_err().to_string();
+        assert!(live.senders[1].ended().is_some(), "the sender still runs");
+        assert!(error.starts_with("sender-1 still ran 0 s after"), "{error}");
+        assert!(error.ends_with("waits for its disk"), "{error}");
+        live.end_senders(Duration::ZERO).expect_err("a killed sender did not succeed");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

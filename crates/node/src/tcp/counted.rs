@@ -102,7 +102,7 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
         }
         counted.cut += lives - ends.min(lives);
     }
-    // Connections without a number, such as those to a standby, get numbers after all others.
+    // Connections without a number, of roles that have none in common, get numbers after all others.
     let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
     for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
         let known = peer(&source).zip(peer(&destination));
