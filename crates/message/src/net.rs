@@ -17,6 +17,7 @@ use rustix::net::{
 };
 
 use crate::epoll::{EDGE, Epoll, READ, Ready, WRITE};
+use crate::limits::Limits;
 use crate::socket::{self, OptionError, OsError, SocketError, SocketOptions};
 use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
@@ -28,6 +29,12 @@ pub trait SimulatedNetwork: Send {
 
     /// Returns random bytes for nonces and pauses.
     fn random(&mut self) -> [u8; 32];
+
+    /// Returns the limits of an endpoint in this network, from those of its settings. A network may set smaller ones, so
+    /// that small systems reach them.
+    fn limits(&self, limits: Limits) -> Limits {
+        limits
+    }
 
     /// Creates a socket that listens on `address`.
     ///

@@ -20,6 +20,14 @@ pub(crate) struct PairingLoss {
     paired_at: Option<u64>,
 }
 
+/// A planned loss of a leader with its disk, after its follower has lost its power.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairLoss {
+    /// Nanoseconds from the follower's loss of power.
+    after: u64,
+    due_at: Option<u64>,
+}
+
 impl World {
     pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
         let fault = self.plan.faults[number];
@@ -40,6 +48,11 @@ impl World {
             InjectedFault::LoseForGood(host, has_power) => self.lose_for_good(number, host, has_power, now),
             InjectedFault::LoseWhilePairing(after) => {
                 self.pairing_loss = Some(PairingLoss { after, paired_at: None });
+            }
+            InjectedFault::LosePair { changes, after } => {
+                self.pair_loss = Some(PairLoss { after, due_at: None });
+                let standby = self.children.len() - 1;
+                self.shared.lock().disks.of[standby].changes_left = changes;
             }
             InjectedFault::LoseVote(host) => {
                 self.kill(host, true);
@@ -166,6 +179,20 @@ impl World {
         Witness::parse(&String::from_utf8_lossy(&bytes))
     }
 
+    /// Returns true if a lost supervisor costs nothing: both are there and a pair, and each of three readouts votes. A
+    /// system that has lost a supervisor for good, or that has no standby, has nothing to restore.
+    pub(crate) fn is_secured(&self) -> bool {
+        let is_pair = self
+            .running()
+            .filter_map(|(_, process)| process.succession())
+            .all(|state| state.is_paired || self.children.iter().any(|child| child.is_lost));
+        let readouts: Vec<Host> = (0..self.children.len())
+            .filter(|&host| self.children[host].place.role == Role::Readout)
+            .collect();
+        let has_standby = self.plan.has_standby();
+        !has_standby || is_pair && (readouts.len() < 3 || readouts.iter().all(|&host| self.votes(host)))
+    }
+
     /// Returns true if a readout knows a decided term, and votes in all later ones.
     fn votes(&self, host: Host) -> bool {
         self.witness(host).is_some_and(|witness| witness.is_voter())
@@ -198,6 +225,47 @@ impl World {
                 self.resumes = Some((now + RESUME_MAX, verdict::progress(self).assigned));
             }
             logs::world(&"lost for good while it pairs", now);
+            self.lose_power(0);
+            self.lose(0);
+        }
+    }
+
+    /// Plans the loss of the leader if the machine that lost its power is its paired follower's. Call this before the
+    /// follower's process is gone.
+    pub(crate) fn note_power_failure(&mut self, host: Host, now: u64) {
+        let standby = self.children.len() - 1;
+        let state =
+            |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
+        let Some(loss) = self.pair_loss.filter(|_| host == standby && self.is_working()) else { return };
+        let due_at = match (state(0), state(standby)) {
+            (Some(leader), Some(follower))
+                if leader.leads && leader.is_paired && follower.is_paired && leader.term == follower.term =>
+            {
+                Some(now + loss.after)
+            }
+            _ => None,
+        };
+        self.pair_loss = due_at.map(|_| PairLoss { due_at, ..loss });
+        if let Some(at) = due_at {
+            // The loss is checked after each step. A turn of a machine without power is a step at that time.
+            self.shared.lock().at(at, WorldStep::Turn(standby));
+        }
+    }
+
+    /// Loses the machine of a leader whose follower has lost its power, if that is due. Every record that the leader
+    /// acted upon is on the follower's disk, unless the leader has asked for a term without it.
+    pub(crate) fn lose_pair(&mut self, now: u64) {
+        let Some(PairLoss { due_at: Some(due_at), .. }) = self.pair_loss else { return };
+        if due_at > now {
+            return;
+        }
+        self.pair_loss = None;
+        let leader = self.children[0].process.as_ref().and_then(|process| process.succession());
+        let newest = self.newest_term();
+        if leader.is_some_and(|leader| leader.leads && leader.is_paired && leader.term >= newest)
+            && self.is_working()
+        {
+            logs::world(&"lost for good with the power of its follower", now);
             self.lose_power(0);
             self.lose(0);
         }
@@ -244,6 +312,16 @@ impl World {
             InjectedFault::DiskFull(host) => core.disks.of[host].is_full = false,
             InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
             InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
+            InjectedFault::LosePair { .. } => {
+                let standby = self.children.len() - 1;
+                core.disks.of[standby].changes_left = 0;
+                if !core.hosts[standby].is_up {
+                    core.hosts[standby].is_up = true;
+                    core.at(now + 50 * MS, WorldStep::Start(standby));
+                }
+                drop(core);
+                self.pair_loss = None;
+            }
             InjectedFault::LoseWhilePairing(_) => {
                 drop(core);
                 self.pairing_loss = None;

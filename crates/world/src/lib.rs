@@ -20,6 +20,7 @@ mod logs;
 mod machine;
 mod net;
 mod plan;
+mod rivals;
 mod shared;
 #[cfg(test)]
 mod tests;

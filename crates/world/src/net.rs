@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use fanin_message::{Interest, OsError, Readiness, SimulatedNetwork, SimulatedSocket};
+use fanin_message::{Interest, Limits, OsError, Readiness, SimulatedNetwork, SimulatedSocket};
 
 use crate::machine::ProcessLife;
+use crate::plan::EndpointLimits;
 use crate::shared::{Core, Host, SharedCore, WorldStep, instant};
 
 /// A request for a connection, on its way.
@@ -128,6 +129,7 @@ pub(crate) struct WorldNetwork {
     capacity: usize,
     /// The most segments for the bytes of one call.
     pieces_max: u64,
+    pub(crate) limits: EndpointLimits,
 }
 
 impl WorldNetwork {
@@ -142,6 +144,7 @@ impl WorldNetwork {
             next: 0,
             capacity: 1 << 16,
             pieces_max: 1,
+            limits: EndpointLimits { receive_block_bytes: 128 << 10, outbox_bytes_max: 64 << 20 },
         }
     }
 
@@ -165,6 +168,16 @@ impl WorldNetwork {
     /// Adds `extra_ns` to the latency of one direction; zero ends the delay.
     pub(crate) fn slow(&mut self, from: Host, to: Host, extra_ns: u64) {
         self.link(from, to).extra_ns = extra_ns;
+    }
+
+    /// Returns true if a connection that a machine's process watches has bytes that were reported once and not read. An
+    /// edge-triggered watch does not report them again.
+    pub(crate) fn forgets_input(&self, host: Host) -> bool {
+        let sockets = self.by_host[host].iter().filter_map(|id| self.sockets.get(id));
+        sockets.filter(|socket| socket.error.is_none() && !socket.has_ended).any(|socket| {
+            let is_watched = socket.watch.is_some_and(|(_, interest)| interest.read && interest.edge);
+            is_watched && !socket.has_news && !socket.received.is_empty()
+        })
     }
 
     /// Returns the number of sockets of a machine.
@@ -361,6 +374,11 @@ impl SimulatedNetwork for ProcessNetwork {
             part.copy_from_slice(&core.random.bits().to_le_bytes());
         }
         bytes
+    }
+
+    fn limits(&self, limits: Limits) -> Limits {
+        let EndpointLimits { receive_block_bytes, outbox_bytes_max } = self.shared.lock().net.limits;
+        Limits { receive_block_bytes, outbox_bytes_max, ..limits }
     }
 
     fn listen(&mut self, address: SocketAddr) -> Result<Box<dyn SimulatedSocket>, OsError> {

@@ -10,6 +10,7 @@ use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::machine::HostMachine;
 use fanin_scenario::Loaded;
 
+use crate::rivals::SuccessionPlaces;
 use crate::shared::{Host, between};
 
 /// A kind of fault, with its machines and its size.
@@ -25,6 +26,9 @@ pub(crate) enum InjectedFault {
     /// The machine of a leader is lost with its disk this number of nanoseconds after its follower has a pairing on
     /// disk. The follower may not know yet whether the pairing was decided.
     LoseWhilePairing(u64),
+    /// The follower's machine loses its power at this change of its disk from now on. The leader's machine is lost with
+    /// its disk `after` nanoseconds later, if the two are a pair.
+    LosePair { changes: u64, after: u64 },
     /// One of three readouts ends at once, and loses the record of its votes on the leading supervisor. If one of the
     /// other two does not vote, the readout keeps the record.
     LoseVote(Host),
@@ -70,6 +74,13 @@ pub(crate) struct ProcessPlace {
     pub(crate) index: u16,
 }
 
+/// Limits of a process's endpoint that decide how it reads and when its peers wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndpointLimits {
+    pub(crate) receive_block_bytes: usize,
+    pub(crate) outbox_bytes_max: u64,
+}
+
 /// The system and the faults of one seed.
 #[derive(Debug)]
 pub(crate) struct WorldPlan {
@@ -83,6 +94,8 @@ pub(crate) struct WorldPlan {
     pub(crate) capacity: usize,
     pub(crate) pieces_max: u64,
     pub(crate) latency_max_ns: u64,
+    /// Limits of the processes' endpoints.
+    pub(crate) limits: EndpointLimits,
     /// True if the system is watched for a while without faults.
     pub(crate) is_long: bool,
     /// True if the processes share a key, and prove that they have it.
@@ -134,9 +147,21 @@ impl WorldPlan {
         // In one of four worlds without restarts in order, the system may be stopped before all faults are over.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         let is_early = !is_rolling && between(random, 1, 4) == 1;
-        let stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
+        let mut stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
         keep_journals(&mut faults, &places, is_early);
         let (versions, versions_restarted) = versions(random, places.len(), is_rolling);
+        // Draws of its own: the rest of a seed does not depend on them.
+        let mut own = Random::new(!random.clone().bits());
+        let succession = SuccessionPlaces { readouts, standby: places.len() - 1 };
+        let is_contest = has_standby && !is_rolling && between(&mut own, 1, 4) == 1;
+        if is_contest {
+            faults = succession.draw_faults(&mut own);
+            stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
+        }
+        let limits = EndpointLimits {
+            receive_block_bytes: [4 << 10, 16 << 10, 128 << 10][between(&mut own, 0, 2) as usize],
+            outbox_bytes_max: [1 << 10, 16 << 10, 64 << 20][between(&mut own, 0, 2) as usize],
+        };
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
         Self {
             places,
@@ -146,12 +171,17 @@ impl WorldPlan {
             capacity: [1 << 11, 1 << 13, 1 << 16][between(random, 0, 2) as usize],
             pieces_max: between(random, 1, 3),
             latency_max_ns: latencies[between(random, 0, 3) as usize],
+            limits,
             has_key: between(random, 1, 4) != 1,
             is_long: between(random, 1, 6) == 1,
             is_rolling,
             versions,
             versions_restarted,
         }
+    }
+
+    pub(crate) fn has_standby(&self) -> bool {
+        self.places.iter().filter(|place| place.role == Role::Supervisor).count() > 1
     }
 
     /// Returns the system as the process of one machine reads it from its file.
@@ -360,7 +390,8 @@ impl fmt::Display for WorldPlan {
         }
         write!(
             out,
-            "stop at {} ms; latency up to {} us, {} B a connection, up to {} pieces, key {}",
+            "{:?}\nstop at {} ms; latency up to {} us, {} B a connection, up to {} pieces, key {}",
+            self.limits,
             self.stop_at / MS,
             self.latency_max_ns / 1000,
             self.capacity,

@@ -63,6 +63,11 @@ pub enum WorldFailure {
         /// Fragments that are missing in stored events.
         missing: u64,
     },
+    /// A process waits although bytes of a peer have arrived that no later event reports.
+    ForgottenInput {
+        /// Name of the process.
+        process: String,
+    },
     /// A system without faults lost a connection.
     LostConnection(String),
     /// The system did not stop in order.
@@ -95,6 +100,9 @@ impl fmt::Display for WorldFailure {
             ),
             Self::Restart { debug, missing } => {
                 write!(out, "restarts in order cost {debug} decisions and {missing} fragments")
+            }
+            Self::ForgottenInput { process } => {
+                write!(out, "{process} waits, and has not read all bytes that were reported to it")
             }
             Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
@@ -228,6 +236,11 @@ pub(crate) fn lost_connection(world: &World) -> WorldFailure {
     WorldFailure::LostConnection(running(world))
 }
 
+/// Returns the failure of a process that waits with unread bytes.
+pub(crate) fn forgotten_input(place: ProcessPlace) -> WorldFailure {
+    WorldFailure::ForgottenInput { process: name(place) }
+}
+
 /// Returns the failure of a system that has not stopped, with its state.
 pub(crate) fn not_stopped(world: &World) -> WorldFailure {
     WorldFailure::NotStopped(running(world))
@@ -239,7 +252,9 @@ fn running(world: &World) -> String {
         let left = held.tables.iter().filter(|(_, entries)| *entries > 0);
         let left: Vec<String> = left.map(|(name, entries)| format!(", {entries} {name}")).collect();
         let (connected, needed) = (held.connected, world.connections(place));
-        format!("{} has {connected} of {needed} connections{}", name(place), left.concat())
+        let alone = process.succession().filter(|state| !state.is_paired);
+        let alone = alone.map_or_else(String::new, |state| format!(", not paired in term {}", state.term));
+        format!("{} has {connected} of {needed} connections{alone}{}", name(place), left.concat())
     };
     world.running().map(one).collect::<Vec<_>>().join("; ")
 }

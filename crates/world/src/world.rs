@@ -11,7 +11,7 @@ use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
 
-use crate::faults::PairingLoss;
+use crate::faults::{PairLoss, PairingLoss};
 use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
 use crate::plan::{InjectedFault, ProcessPlace, WorldPlan};
@@ -46,7 +46,7 @@ pub(crate) struct Child {
     /// True if it has ended in order, and is not to be started again.
     has_ended: bool,
     /// True if its machine is lost for good.
-    is_lost: bool,
+    pub(crate) is_lost: bool,
     /// True if it was asked to stop in this life.
     is_asked: bool,
     /// True if it is started again when it has ended in order.
@@ -113,6 +113,7 @@ pub(crate) struct World {
     /// Faults that are going on.
     pub(crate) active: usize,
     pub(crate) pairing_loss: Option<PairingLoss>,
+    pub(crate) pair_loss: Option<PairLoss>,
 }
 
 impl World {
@@ -121,6 +122,7 @@ impl World {
         let plan = WorldPlan::draw(&mut random);
         let hosts = plan.places.len();
         let mut core = Core::new(random.bits(), hosts);
+        core.net.limits = plan.limits;
         core.net.shape(plan.capacity, plan.pieces_max, || {
             crate::shared::between(&mut random, 10_000, plan.latency_max_ns)
         });
@@ -153,6 +155,7 @@ impl World {
             resumes: None,
             active: 0,
             pairing_loss: None,
+            pair_loss: None,
         }
     }
 
@@ -178,11 +181,13 @@ impl World {
             let Some(step) = next else { return Err(WorldFailure::Livelock { count }) };
             self.handle(step)?;
             let failed = self.shared.lock().power_failed.take();
+            let now = self.shared.lock().now;
             if let Some(host) = failed {
+                self.note_power_failure(host, now);
                 self.lose_power(host);
             }
+            self.lose_pair(now);
             if self.pairing_loss.is_some() {
-                let now = self.shared.lock().now;
                 self.lose_while_pairing(now);
             }
             count += 1;
@@ -359,6 +364,9 @@ impl World {
                 verdict::check_turn(child.place, &**process, child.turns)?;
                 let next = process.next_turn().map(nanoseconds);
                 let mut core = self.shared.lock();
+                if next.is_none_or(|next| next > core.now) && core.net.forgets_input(host) {
+                    return Err(verdict::forgotten_input(child.place));
+                }
                 let cost = core.between(1_000, 20_000) * core.hosts[host].slowness;
                 let now = core.now;
                 if let Some(next) = next {
@@ -463,7 +471,8 @@ impl World {
                 if now - since > RECOVERY_MAX {
                     return Err(verdict::not_recovered(self));
                 }
-                if self.is_complete() && verdict::progress(self).completed_after(assigned) {
+                let is_whole = self.is_complete() && self.is_secured();
+                if is_whole && verdict::progress(self).completed_after(assigned) {
                     let is_long = self.plan.is_long;
                     self.phase = if is_long {
                         WorldPhase::Quiet { since: now, lost: None }

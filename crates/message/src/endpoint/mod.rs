@@ -129,7 +129,8 @@ impl MessageEndpoint {
     ///
     /// As for [`new`](Self::new).
     pub fn simulated(settings: Settings, network: Box<dyn SimulatedNetwork>) -> Result<Self, SetupError> {
-        let settings = Settings { backend: Backend::Epoll, ..settings };
+        let limits = network.limits(settings.limits.clone());
+        let settings = Settings { backend: Backend::Epoll, limits, ..settings };
         Self::over(Net::simulated(network), settings)
     }
 

@@ -37,7 +37,11 @@ impl MessageEndpoint {
         let timeout = next.map(|next| next.saturating_duration_since(self.net.now()));
         self.wait_for_kernel(timeout)?;
         self.now = self.net.now();
-        while self.timers.peek().is_some_and(|timer| timer.at <= self.now) {
+        // A timer that is set again for this time is handled by the next wait, so that no mistake makes this one endless.
+        for _ in 0..self.timers.len() {
+            if self.timers.peek().is_none_or(|timer| timer.at > self.now) {
+                break;
+            }
             let Some(SlotDeadline { at, index }) = self.timers.pop() else { break };
             if self.slots.at(index).timer == Some(at) {
                 self.slots.at(index).timer = None;
