@@ -1,6 +1,6 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
-Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--only NAME...] [--list]. Each bug is a small
+Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list]. Each bug is a small
 change of one file, which is taken back afterwards. The files must have no changes of their own.
 See docs/engineering/worlds.md.
 """
@@ -48,10 +48,10 @@ BUGS = [
         "            Due::Heartbeat => {",
     ),
     Bug(
-        "no-attempt-after-a-lost-connection",
+        "no-attempt-after-a-failed-one",
         f"{MESSAGE}/connections.rs",
         "ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up => None,",
-        "ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up || established => None,",
+        "ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up || !established => None,",
     ),
     Bug(
         "silence-not-noticed",
@@ -145,17 +145,16 @@ BUGS = [
         "            *self.data.entry(*event).or_default() += bytes;",
     ),
     Bug(
-        "messages-of-an-older-connection-kept",
+        "messages-that-wait-outlive-their-connection",
         f"{NODE}/wire/mod.rs",
         "        self.backlog.clear(partner);\n",
         "        let _ = partner;\n",
     ),
     Bug(
-        "end-of-a-replaced-connection-not-reported",
+        "messages-that-wait-are-not-sent",
         f"{NODE}/wire/mod.rs",
-        "            self.pending.push_back(WireInput::Connected(partner));\n"
-        "            return WireInput::Closed(partner);",
-        "            return WireInput::Connected(partner);",
+        "                self.send_backlog(partner);\n                None\n",
+        "                let _ = partner;\n                None\n",
     ),
     Bug(
         "a-credit-too-few-comes-back",
@@ -248,10 +247,9 @@ BUGS = [
     ),
     Bug(
         "a-partner-answers-before-its-disk",
-        f"{NODE}/roles/paired/mod.rs",
-        "                self.owes_answer = true;\n",
-        "                let (log, position) = (self.log.id(), self.log.end());\n"
-        "                self.say(peer, &SuccessionMessage::Held { log, position });\n",
+        f"{NODE}/process.rs",
+        "Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), true)",
+        "Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), me == Peer::Supervisor)",
     ),
     Bug(
         "a-standby-takes-over-with-a-stale-log",
@@ -291,10 +289,10 @@ BUGS = [
         "        self.terms[place].end <= size && limit > 0\n",
     ),
     Bug(
-        "a-new-log-keeps-the-identity",
-        f"{NODE}/roles/paired/log.rs",
-        "        let id = new_identity(machine, path, self.id)?;",
-        "        let (id, _) = (self.id, (machine, path));",
+        "a-new-log-keeps-its-old-lines",
+        f"{NODE}/roles/paired/mod.rs",
+        "                self.changes.push_back(LogChange::Restart);\n",
+        "",
     ),
     Bug(
         "messages-of-a-lost-connection-are-kept",
@@ -329,9 +327,10 @@ BUGS = [
 ]
 
 
-def world(*arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] | str:
+def world(profile: str, *arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] | str:
     """Run the command of the worlds; past the limit, the result is its last line of progress."""
-    command = [str(ROOT / "target" / "release" / "fanin-world"), *arguments]
+    folder = "debug" if profile == "dev" else profile
+    command = [str(ROOT / "target" / folder / "fanin-world"), *arguments]
     try:
         return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=limit_s)
     except subprocess.TimeoutExpired as expired:
@@ -340,7 +339,7 @@ def world(*arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] |
         return lines[-1].partition(" of ")[0] if lines else "0"
 
 
-def check(bug: Bug, seeds: int, limit_s: float) -> str:
+def check(bug: Bug, seeds: int, limit_s: float, profile: str) -> str:
     """Plant a bug, play worlds, take it back, and return what came out."""
     path = ROOT / bug.path
     text = path.read_text()
@@ -348,12 +347,12 @@ def check(bug: Bug, seeds: int, limit_s: float) -> str:
         return f"| {bug.name} | the text to change is there {text.count(bug.old)} times |"
     path.write_text(text.replace(bug.old, bug.new))
     try:
-        build = ["cargo", "build", "--quiet", "--release", "--package", "fanin-world"]
+        build = ["cargo", "build", "--quiet", "--profile", profile, "--package", "fanin-world"]
         built = subprocess.run(build, cwd=ROOT, text=True, capture_output=True, check=False)
         if built.returncode != 0:
             return f"| {bug.name} | does not build: {re.findall('error.*', built.stderr)[:2]} |"
         start = time.monotonic()
-        said = world("campaign", "--seeds", str(seeds), "--failures", "1", limit_s=limit_s)
+        said = world(profile, "campaign", "--seeds", str(seeds), "--failures", "1", limit_s=limit_s)
         if isinstance(said, str):
             return f"| {bug.name} | **not found** in {said} seeds within {limit_s:.0f} s |"
         found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
@@ -370,6 +369,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for the worlds of one bug")
+    parser.add_argument("--profile", default="release", help="dev builds faster, and checks debug assertions")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -382,7 +382,7 @@ def main() -> None:
     if subprocess.run(changed, cwd=ROOT, check=False).returncode != 0:
         sys.exit("commit the changes of these files first: " + " ".join(files))
     for bug in bugs:
-        sys.stdout.write(check(bug, arguments.seeds, arguments.limit) + "\n")
+        sys.stdout.write(check(bug, arguments.seeds, arguments.limit, arguments.profile) + "\n")
         sys.stdout.flush()
 
 
