@@ -353,7 +353,7 @@ impl StoreTask {
             ..FileHeader::default()
         };
         let writer = AtlasWriter::new(Vec::new(), &names).map_err(into_io)?;
-        Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false })
+        Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false });
     }
 
     /// Writes the group of a file to disk. On an error, cuts the group off.

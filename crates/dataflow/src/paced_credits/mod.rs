@@ -140,6 +140,8 @@ pub struct PacedCredits {
     config: PacedCreditsConfig,
     /// Mean payload bytes of a fragment of each readout; zero before its first answer.
     sizes: Vec<f64>,
+    /// Arrival of each readout's latest answer that took as long as a timeout. Requests sent before it waited behind it.
+    repaired: Vec<Instant>,
     /// Mean payload bytes of a fragment over all readouts.
     fragment: f64,
     /// Mean deviation of events' relative sizes from 1.
@@ -185,6 +187,7 @@ impl PacedCredits {
         assert!(config.is_valid(), "a link has a rate and segments");
         Self {
             sizes: vec![0.0; readouts],
+            repaired: vec![Instant::START; readouts],
             fragment: config.fragment.get() as f64,
             deviation: 0.0,
             answer: 0.0,
@@ -310,10 +313,13 @@ impl PacedCredits {
         assert!(now >= sent && now >= self.last_arrival, "time runs backwards");
         let time = now.saturating_since(sent);
         let is_overdue = self.delay.is_some() && time > self.overdue_after();
-        // A lost tail takes TCP longer to repair: the host was late.
-        if time.get() < RTO_LEAST
+        let repaired = &mut self.repaired[usize::from(readout)];
+        if time.get() >= RTO_LEAST {
+            *repaired = now;
+        } else if sent >= *repaired
             && let Some(overdue) = self.overdue.get(&credit.number)
         {
+            // TCP takes longer to repair a lost tail, and no such answer was ahead of this one: the host was late.
             self.undo_loss(*overdue);
         }
         self.on_withdrawn(credit);

@@ -73,7 +73,7 @@ pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
     rings: Vec<ConfiguredRing>,
     /// True if the plain queue marks.
-    plain_marks: bool,
+    plain_reads_ecn: bool,
     /// True if any queue marks, so that frames' ECN bits must be read.
     reads_ecn: bool,
     /// The time of the last service of the queues.
@@ -158,8 +158,8 @@ impl<H: Copy + Default> Output<H> {
         let mut output = Self {
             queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],
-            plain_marks: spec.mark.is_some(),
-            marks: spec.mark.is_some(),
+            plain_reads_ecn: spec.mark.is_some(),
+            reads_ecn: spec.mark.is_some(),
             clock: Instant::START,
             unsent: Vec::new(),
             rate: spec.rate,
@@ -385,15 +385,15 @@ impl<H: Copy + Default> Output<H> {
     }
 
     /// Notes whether the plain queue marks.
-    pub(super) fn set_plain_marks(&mut self, marks: bool) {
-        self.plain_marks = marks;
-        self.note_marks();
+    pub(super) fn set_plain_marker(&mut self, has_marker: bool) {
+        self.plain_reads_ecn = has_marker;
+        self.note_markers();
     }
 
     /// Notes whether any queue marks, after a change of one.
-    fn note_marks(&mut self) {
+    fn note_markers(&mut self) {
         let is_marking = |ring: &ConfiguredRing| ring.spec.as_ref().is_some_and(|spec| spec.mark.is_some());
-        self.marks = self.plain_marks || self.rings.iter().any(is_marking);
+        self.reads_ecn = self.plain_reads_ecn || self.rings.iter().any(is_marking);
     }
 
     /// Sets or ends the impairment; frames that it delays keep their times.
@@ -438,7 +438,7 @@ impl<H: Copy + Default> Output<H> {
             self.queue.add_ring(&settings)?;
             self.rings.push(state);
         }
-        self.note_marks();
+        self.note_markers();
         Ok(())
     }
 
@@ -454,7 +454,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_aqm(ring, settings.aqm);
         let state = &mut self.rings[ring];
         (state.alarm_level, state.spec) = (alarm_level(spec), Some(spec.clone()));
-        self.note_marks();
+        self.note_markers();
         Ok(())
     }
 
@@ -463,7 +463,7 @@ impl<H: Copy + Default> Output<H> {
         let state = &mut self.rings[ring];
         (state.spec, state.alarm_level, state.has_alarm) = (None, None, false);
         // Frames are marked when they are queued, and no rule sends further frames to this ring.
-        self.note_marks();
+        self.note_markers();
         self.free_drained();
     }
 
