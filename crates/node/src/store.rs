@@ -353,7 +353,7 @@ impl StoreTask {
             ..FileHeader::default()
         };
         let writer = AtlasWriter::new(Vec::new(), &names).map_err(into_io)?;
-        Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false });
+        Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false })
     }
 
     /// Writes the group of a file to disk. On an error, cuts the group off.
@@ -423,7 +423,7 @@ impl StoreTask {
             match file.set_len(safe.1).and_then(|()| file.seek(SeekFrom::Start(safe.1))) {
                 Ok(_) => {
                     self.files[stream] =
-                        Some(Open { path, file, writer, safe, number, has_failed_group: false })
+                        Some(Open { path, file, writer, safe, number, has_failed_group: false });
                 }
                 Err(error) => {
                     tracing::error!(%error, file = %path.display(), "left a file unfinished; the next start finishes it");
