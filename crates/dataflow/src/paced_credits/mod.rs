@@ -534,7 +534,6 @@ impl PacedCredits {
     fn undo_loss(&mut self, overdue: OverdueCredit) {
         self.losses -= 1;
         self.share_max = (self.share_max / overdue.decrease).min(1.0);
-        self.share = (self.share / overdue.decrease).min(self.share_max);
     }
 
     fn drop_answered(&mut self) {
