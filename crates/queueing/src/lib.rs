@@ -28,6 +28,16 @@
 //! all frames that have departed by now. *pause*, *resume*: stop and restart the departures of a class or a ring.
 //! *occupancy*: the bytes and frames queued now, with their high-water marks.
 //!
+//! Verbs for one driver:
+//!
+//! * *withdraw* takes an admission back when a later stage of the live switch refuses the frame, as a drop.
+//! * *cut through* sends and counts a frame that meets an empty queue, without queueing it.
+//! * *set held until* tells rings how long PAUSE stops their whole link, so that token buckets do not make up for it.
+//! * *admit below marks* (inside this crate) admits a frame whose verdict no earlier departure can change, before a settle.
+//!
+//! Of PAUSE the simulator and the live switch share [`Ingress`] alone, which decides when a signal is due. A live port obeys
+//! IEEE 802.3: PAUSE stops all its frames, for a time. Only the simulator has [`PausableQueue`], whose classes stop until RESUME.
+//!
 //! # Two drivers
 //!
 //! If every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:

@@ -12,7 +12,8 @@ use crate::Error;
 use crate::index::NIL;
 use crate::schedule::NEVER;
 
-/// The queue before a link, by its discipline.
+/// The queue before a link, by its discipline. Frames for the three schemes of a switch's memory go one way
+/// ([`FarEnd::Memory`]): the memory knows its scheme.
 pub(super) enum OutputQueue {
     /// A host's output: first in, first out, without a limit. Departures are booked on the link.
     Host,
