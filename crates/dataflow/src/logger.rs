@@ -299,7 +299,7 @@ impl<P: FragmentPayload> Logger<P> {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Checks that the counts agree with the events, for tests.
+    /// Checks that the counts agree with the events: in tests, and at the end of a simulation.
     ///
     /// # Panics
     /// If they do not.

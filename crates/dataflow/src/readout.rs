@@ -303,7 +303,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         &self.counters
     }
 
-    /// Checks that the counts agree with the events and answers, for tests.
+    /// Checks that the counts agree with the events and answers: in tests, and at the end of a simulation.
     ///
     /// # Panics
     /// If they do not.

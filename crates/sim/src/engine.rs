@@ -339,9 +339,6 @@ impl Engine {
     }
 
     /// Asserts that every frame and payload byte is accounted for, and that no stream runs ahead of its sender.
-    ///
-    /// # Panics
-    /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&mut self, held_back: HeldBack, played: &PlayedNodes) {
         self.fabric.assert_conserved(self.now, held_back.frames);
         let in_flight = self.fabric.payload_in_flight() + held_back.payload;
@@ -353,6 +350,7 @@ impl Engine {
             }
             let receiver = &self.ends[peer(index as EndIndex) as usize].endpoint;
             let sender = &end.endpoint;
+            sender.check(&self.config);
             assert!(receiver.delivered() <= sender.written(), "more was delivered than written");
             assert!(sender.acked() <= receiver.delivered(), "more was acknowledged than delivered");
         }

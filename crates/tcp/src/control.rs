@@ -132,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// Panics if an invariant does not hold. For tests; it walks the whole flight.
+    /// Panics if an invariant does not hold. For tests and for the end of a run; it walks the whole flight.
     pub fn check(&self, config: &Config) {
         self.send.assert_order();
         self.assert_order();

@@ -421,7 +421,7 @@ impl Flight {
         self.runs.iter().rev().find(|run| run.is(SACKED)).map(SegmentRun::end)
     }
 
-    /// Panics if the sums differ from the runs. For tests; it walks all runs.
+    /// Panics if the sums differ from the runs; it walks all runs.
     pub(crate) fn check(&self, config: &Config, snd_una: u64, snd_nxt: u64) {
         let mut expected = snd_una;
         let (mut out, mut sacked, mut lost, mut retransmitted, mut unrepaired) = (0, 0, 0, 0, 0);

@@ -358,7 +358,7 @@ impl Aggregator {
         self.senders.get(usize::from(sender)).map_or(Bytes::ZERO, |state| Bytes::new(state.owed))
     }
 
-    /// Checks that the counts agree with the senders' states, for tests.
+    /// Checks that the counts agree with the senders' states: in tests, and at the end of a simulation.
     ///
     /// # Panics
     /// If they do not.

@@ -89,7 +89,7 @@ impl<P: FragmentPayload> Collector<P> {
         self.units.get(usize::from(unit))
     }
 
-    /// Checks that units and events have one state each and no credit is lost, for tests.
+    /// Checks that units and events have one state each and no credit is lost: in tests, and at the end of a simulation.
     ///
     /// # Panics
     /// If a check fails.

@@ -345,7 +345,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         all && self.outstanding().next().is_none()
     }
 
-    /// Checks that every unit and event is in exactly one state, for tests.
+    /// Checks that every unit and event is in exactly one state: in tests, and at the end of a simulation.
     ///
     /// # Panics
     /// If one is not.

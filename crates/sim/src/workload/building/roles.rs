@@ -130,9 +130,12 @@ impl RoleMachines {
         lines
     }
 
-    /// Asserts that the accounts of every role balance: credits and paced bytes belong to requests without an answer.
+    /// Asserts that the accounts of every role balance, such as credits that belong to requests without an answer.
     pub(super) fn assert_conserved(&self) {
+        self.supervisor.check_invariants();
+        self.readouts.iter().for_each(Readout::check_invariants);
         self.collectors.iter().for_each(Collector::check_invariants);
+        self.loggers.iter().for_each(Logger::check_invariants);
     }
 
     /// Returns figures of the readouts' memories: high-water mark, and number and duration of XOFFs to the trigger.
