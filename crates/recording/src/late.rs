@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use fanin_network::PortIndex;
 use fanin_report::{LateCause, LateEvent, LateSource, LateStall};
-use fanin_scenario::ShapingMethod;
 use fanin_units::Duration;
 
 use crate::critical_path::{CriticalPath, Stall, stalls};
@@ -99,8 +98,7 @@ impl Finished<'_> {
         let begin = requests.iter().copied().fold(begin, u64::min);
         let since = |at: u64| Duration::new(at.saturating_sub(begin)).as_millis_f64();
         let ms = |time: u64| Some(Duration::new(time).as_millis_f64());
-        let method = self.scenario.shaping.method;
-        let has_credits = matches!(method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
+        let has_credits = self.recorder.holding.by_credit;
         let path = CriticalPath::of(late, begin, has_credits);
         if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max()) {
             // Earlier events may hold the credits that the first request needs.

@@ -24,7 +24,7 @@ mod trace;
 
 pub use capture::{FrameSeen, LinkCapture};
 pub use picture::Finished;
-pub use recorder::Recorder;
+pub use recorder::{HoldingTechniques, Recorder};
 pub use ring_bins::RingVisitor;
 pub use samples::QueueState;
 pub use tables::EndStats;

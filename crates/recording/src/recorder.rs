@@ -10,6 +10,15 @@ use crate::samples::{QueueState, SampledQueues, WindowSample, note_windows};
 use crate::timeline::{PortLevel, TimelineRecorder};
 use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
 
+/// The ways in which the techniques of a run hold data back: causes of a late event.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct HoldingTechniques {
+    /// The kind of [`LateCause`](fanin_report::LateCause) of time in no queue; `None` if no technique holds data back at hosts.
+    pub cause: Option<&'static str>,
+    /// True if collectors send requests only within their credit.
+    pub by_credit: bool,
+}
+
 /// The recordings of a run. Times are in picoseconds; `end` is the number of a connection's end.
 pub struct Recorder {
     pub(crate) watch: Option<SampledQueues>,
@@ -18,11 +27,12 @@ pub struct Recorder {
     pub(crate) losses: LossLog,
     pub(crate) timeline: TimelineRecorder,
     pub(crate) trace: MessageTrace,
+    pub(crate) holding: HoldingTechniques,
 }
 
 impl Recorder {
     /// Makes the recordings of every run, plus those in the scenario's settings.
-    pub fn new(scenario: &Scenario, network: &Network) -> Self {
+    pub fn new(scenario: &Scenario, network: &Network, holding: HoldingTechniques) -> Self {
         let run = scenario.run.warmup + scenario.run.duration;
         let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
         Self {
@@ -32,6 +42,7 @@ impl Recorder {
             losses: LossLog::default(),
             timeline: TimelineRecorder::new(run.get(), outputs, 2 * network.links.len()),
             trace: MessageTrace::new(scenario.run.warmup.get()),
+            holding,
         }
     }
 

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use fanin_network::{NodeIndex, PortIndex, find_route};
 use fanin_report::LateCause;
-use fanin_scenario::{CongestionControl, PauseMode, ShapingMethod};
 use fanin_units::{Bytes, Duration, Rate};
 
 use crate::critical_path::CriticalPath;
@@ -102,7 +101,7 @@ impl Finished<'_> {
             };
             found.add(held, cause, since);
         }
-        let holding = self.holding_technique();
+        let holding = self.holding_cause();
         // A source's answers to other collectors share its output. A collector's requests share its host's output with that
         // host's answers.
         if holding.is_none() && found.unexplained > 0 {
@@ -154,18 +153,10 @@ impl Finished<'_> {
         if is_lost { 0 } else { first.saturating_sub(from) }
     }
 
-    /// Returns the cause of time that passes in no queue, if a technique or PAUSE holds data back at hosts. `None` with random
-    /// delays of answers, which may be the cause themselves.
-    fn holding_technique(&self) -> Option<&'static str> {
-        let has_pause = self.network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
-        let kind = match (self.scenario.shaping.method, self.scenario.transport.congestion_control) {
-            (ShapingMethod::Fastpass, _) => "timeslot-wait",
-            (ShapingMethod::BarrelShifter, _) => "phase-wait",
-            (_, CongestionControl::Sird) => "grant-wait",
-            _ if has_pause => "pause-wait",
-            _ => return None,
-        };
-        self.scenario.readout.response_delay_sd.is_zero().then_some(kind)
+    /// Returns the cause of time that passes in no queue, if a technique holds data back at hosts. `None` with random delays of
+    /// answers, which may be the cause themselves.
+    fn holding_cause(&self) -> Option<&'static str> {
+        self.recorder.holding.cause.filter(|_| self.scenario.readout.response_delay_sd.is_zero())
     }
 
     /// Returns the switch output on the path `way` that can have held up the last answer longest within `during`.

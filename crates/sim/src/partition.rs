@@ -558,9 +558,6 @@ impl<W: HostWorkload> Partition<W> {
     }
 
     /// Asserts that every byte, frame and message is accounted for; costs a walk over all frames in flight.
-    ///
-    /// # Panics
-    /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&mut self) {
         self.engine.assert_conserved(self.techniques.held_back(), &self.played);
         // Accounts of techniques add up over the whole network.

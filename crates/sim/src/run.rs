@@ -161,7 +161,7 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
         TechniqueSet::default()
     };
     let played = PlayedNodes::new(network, &connections, workload.hosts(), plays);
-    let recorder = Recorder::new(scenario, network);
+    let recorder = Recorder::new(scenario, network, techniques.holding);
     let partition = Partition::new(engine, workload, played, techniques, recorder);
     Ok((partition, is_connected.then_some(connections)))
 }

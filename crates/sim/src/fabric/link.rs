@@ -172,10 +172,7 @@ impl LinkState {
         self.signals.pop_front()
     }
 
-    /// Takes the first PAUSE or RESUME frame, which has arrived by `now`.
-    ///
-    /// # Panics
-    /// If no signal has arrived.
+    /// Takes the first PAUSE or RESUME frame, which has arrived by `now`; panics if none has.
     pub(super) fn take_signal(&mut self, now: u64) -> PauseSignal {
         let (arrival, signal) = self.signals.pop_front().expect("a signal for each of its occurrences");
         assert!(arrival <= now, "a signal takes effect before it arrives");
@@ -187,10 +184,7 @@ impl LinkState {
         !self.signals.is_empty()
     }
 
-    /// Takes the frame that arrives `now`, and schedules the next arrival.
-    ///
-    /// # Panics
-    /// If no frame is on the link.
+    /// Takes the frame that arrives `now`, and schedules the next arrival; panics if no frame is on the link.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
         let FrameInFlight { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
@@ -261,9 +255,6 @@ impl LinkState {
     }
 
     /// Asserts that the link carried no more than its rate, and that no frame overtook another.
-    ///
-    /// # Panics
-    /// If the link carried more, or a frame overtook another.
     pub(super) fn assert_conserved(&self, index: usize) {
         let carried = u128::from(self.rate.get()) * u128::from(self.free_at) / u128::from(PS_BITS);
         assert!(

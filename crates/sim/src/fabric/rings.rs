@@ -190,9 +190,6 @@ impl RingOutput {
     }
 
     /// Asserts that every admitted frame, with all its bytes, has departed or waits.
-    ///
-    /// # Panics
-    /// If a frame is missing.
     pub(super) fn assert_conserved(&self) {
         self.rings.assert_conserved();
         for ring in self.each_ring() {

@@ -106,9 +106,6 @@ pub(crate) trait TechniqueHooks: Send {
     }
 
     /// Asserts that the technique's own accounts balance.
-    ///
-    /// # Panics
-    /// If an account does not balance.
     fn assert_conserved(&self, engine: &Engine);
 }
 
@@ -142,9 +139,6 @@ pub(crate) trait TransportHooks: Send {
     fn stats(&self, end: EndIndex) -> (Stats, u64);
 
     /// Asserts that the technique's own accounts balance.
-    ///
-    /// # Panics
-    /// If an account does not balance.
     fn assert_conserved(&self);
 }
 
@@ -214,9 +208,6 @@ pub(crate) trait AnswerHooks: Send {
     fn is_dead(&self, host: Peer) -> bool;
 
     /// Asserts that the technique's own accounts balance.
-    ///
-    /// # Panics
-    /// If an account does not balance.
     fn assert_conserved(&self);
 }
 
@@ -242,6 +233,10 @@ pub(crate) struct TechniqueFunctions {
     pub(crate) schedule_answers: fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>,
     /// Adds the figures of the parts in the collectors to the summary.
     pub(crate) report_collectors: fn(&[Collector<Bytes>], &mut Summary),
+    /// Returns the cause of time in which the technique holds data back at hosts, as a late event names it.
+    pub(crate) holding_cause: fn(&Setup<'_>) -> Option<&'static str>,
+    /// Returns true if collectors send requests only within their credit.
+    pub(crate) holds_requests: fn(&Setup<'_>) -> bool,
 }
 
 impl TechniqueFunctions {
@@ -251,6 +246,8 @@ impl TechniqueFunctions {
         configure: |_, _| {},
         schedule_answers: |_| None,
         report_collectors: |_, _| {},
+        holding_cause: |_| None,
+        holds_requests: |_| false,
     };
 }
 

@@ -21,6 +21,7 @@ mod static_window;
 mod swift;
 
 use fanin_dataflow::Collector;
+use fanin_recording::HoldingTechniques;
 use fanin_report::Summary;
 use fanin_scenario::Transport;
 use fanin_tcp::Config;
@@ -39,7 +40,7 @@ pub(crate) use hooks::{
     AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup, packets,
 };
 
-/// Every technique: one row each.
+/// Every technique: one row each. Of several that hold data back at hosts, the last names the cause. Ties depend on the order.
 const TECHNIQUES: [TechniqueFunctions; 14] = [
     ecn::TECHNIQUE,
     pause::TECHNIQUE,
@@ -85,6 +86,8 @@ pub(crate) struct TechniqueSet {
     at_switches: Vec<Box<dyn TechniqueHooks>>,
     /// Techniques that only have figures.
     reporting: Vec<Box<dyn TechniqueHooks>>,
+    /// The ways in which techniques hold data back, for the causes of a late event.
+    pub(crate) holding: HoldingTechniques,
 }
 
 impl TechniqueSet {
@@ -93,6 +96,9 @@ impl TechniqueSet {
         let mut techniques = Self::default();
         for (number, technique) in TECHNIQUES.into_iter().enumerate() {
             setup.technique = number as u8;
+            let holding = &mut techniques.holding;
+            holding.cause = (technique.holding_cause)(&setup).or(holding.cause);
+            holding.by_credit |= (technique.holds_requests)(&setup);
             match (technique.build)(&setup)? {
                 Some(Installed::Transport(transport)) => techniques.transport = Some(transport),
                 Some(Installed::Technique(technique)) => {

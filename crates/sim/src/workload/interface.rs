@@ -55,9 +55,6 @@ pub(crate) trait HostWorkload {
     fn is_done(&self) -> bool;
 
     /// Asserts that no unit of work was lost or counted twice.
-    ///
-    /// # Panics
-    /// If a unit of work was lost or counted twice.
     fn assert_conserved(&self);
 
     /// Returns a number that changes with progress. A run ends if the number stays constant for long.

@@ -9,7 +9,7 @@ mod message;
 use std::collections::{BTreeSet, VecDeque};
 
 use fanin_dataflow::{BarrierCounters, LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
-use fanin_scenario::{Barrier, ShapingMethod};
+use fanin_scenario::{Barrier, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
@@ -30,12 +30,18 @@ enum Pace {
     Clock { slot: Duration, phase: u64 },
 }
 
-pub(super) const TECHNIQUE: TechniqueFunctions =
-    TechniqueFunctions { schedule_answers: build, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    schedule_answers: build,
+    holding_cause: |setup| is_used(setup.scenario).then_some("phase-wait"),
+    ..TechniqueFunctions::NONE
+};
+
+fn is_used(scenario: &Scenario) -> bool {
+    scenario.shaping.method == ShapingMethod::BarrelShifter
+}
 
 fn build(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
-    let is_used = setup.scenario.shaping.method == ShapingMethod::BarrelShifter;
-    if is_used { Some(Box::new(Shifter::new(setup))) } else { None }
+    if is_used(setup.scenario) { Some(Box::new(Shifter::new(setup))) } else { None }
 }
 
 /// The state of the shift.

@@ -3,12 +3,16 @@
 
 use fanin_dataflow::Collector;
 use fanin_report::{Shaping, Summary};
+use fanin_scenario::ShapingMethod;
 use fanin_units::Bytes;
 
 use super::hooks::TechniqueFunctions;
 
-pub(super) const TECHNIQUE: TechniqueFunctions =
-    TechniqueFunctions { report_collectors: report, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    report_collectors: report,
+    holds_requests: |setup| setup.scenario.shaping.method == ShapingMethod::Credits,
+    ..TechniqueFunctions::NONE
+};
 
 fn report(collectors: &[Collector<Bytes>], summary: &mut Summary) {
     let Some(credits) = collectors.first().and_then(Collector::credits_total) else { return };

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use fanin_dataflow::{Arbiter, Delay, HostKind, Purpose, Random, stream_seed};
 use fanin_network::{NodeIndex, PortIndex};
-use fanin_scenario::ShapingMethod;
+use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
@@ -24,11 +24,18 @@ use crate::occurrence::TechniqueStep;
 use pacer::{Pacer, PairQueue, Parts};
 use step::PacerStep;
 
-pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    build,
+    holding_cause: |setup| is_used(setup.scenario).then_some("timeslot-wait"),
+    ..TechniqueFunctions::NONE
+};
+
+fn is_used(scenario: &Scenario) -> bool {
+    scenario.shaping.method == ShapingMethod::Fastpass
+}
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    let is_used = setup.scenario.shaping.method == ShapingMethod::Fastpass;
-    Ok(is_used.then(|| Installed::technique(Pacer::new(parts(setup)))))
+    Ok(is_used(setup.scenario).then(|| Installed::technique(Pacer::new(parts(setup)))))
 }
 
 /// Makes the parts of a [`Pacer`]: the arbiter with all links, and the pairs of hosts with their paths and clocks.

@@ -3,13 +3,17 @@
 
 use fanin_dataflow::Collector;
 use fanin_report::Summary;
+use fanin_scenario::ShapingMethod;
 use fanin_units::Bytes;
 use serde_json::json;
 
 use super::hooks::TechniqueFunctions;
 
-pub(super) const TECHNIQUE: TechniqueFunctions =
-    TechniqueFunctions { report_collectors: report, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    report_collectors: report,
+    holds_requests: |setup| setup.scenario.shaping.method == ShapingMethod::PacedCredits,
+    ..TechniqueFunctions::NONE
+};
 
 /// Reports figures over all collectors: windows at the end, the most outstanding bytes, and losses.
 fn report(collectors: &[Collector<Bytes>], summary: &mut Summary) {

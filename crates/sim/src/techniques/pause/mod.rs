@@ -13,7 +13,11 @@ struct PauseTechnique {
     bulk_connections: u32,
 }
 
-pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    build,
+    holding_cause: |setup| setup.engine.fabric.uses_pause().then_some("pause-wait"),
+    ..TechniqueFunctions::NONE
+};
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let technique = PauseTechnique { bulk_connections: setup.bulk_connections };

@@ -3,7 +3,7 @@
 mod packet;
 
 use fanin_dataflow::{AccessLink, Sird, SirdConfig, SirdCounters, SirdEndCounters};
-use fanin_scenario::CongestionControl;
+use fanin_scenario::{CongestionControl, Scenario};
 use fanin_tcp::{Flags, Segment, Stats};
 use fanin_units::{Duration, Rate};
 use serde_json::{Value, json};
@@ -22,17 +22,24 @@ struct SirdHosts {
     flags: Flags,
 }
 
-pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
+    build,
+    holding_cause: |setup| is_used(setup.scenario).then_some("grant-wait"),
+    ..TechniqueFunctions::NONE
+};
+
+fn is_used(scenario: &Scenario) -> bool {
+    scenario.transport.congestion_control == CongestionControl::Sird
+}
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    let transport = &setup.scenario.transport;
-    if transport.congestion_control != CongestionControl::Sird {
+    if !is_used(setup.scenario) {
         return Ok(None);
     }
     if setup.captures {
         return Err(Error::unsupported("record.capture", "a capture of SIRD's packets, which are no TCP,"));
     }
-    let settings = &transport.sird;
+    let settings = &setup.scenario.transport.sird;
     let config = SirdConfig {
         bucket: settings.bucket,
         sender_bucket: settings.sender_bucket,
