@@ -154,6 +154,7 @@ def install_documents(root: Path, it: Program) -> None:
         "system.toml": "systemd/system.toml",
         "prometheus/prometheus.yml": "prometheus/prometheus.yml",
         "prometheus/fanin-rules.yml": "prometheus/fanin-rules.yml",
+        "prometheus/fanin-switch-rules.yml": "prometheus/fanin-switch-rules.yml",
         "grafana/fanin.json": "grafana/fanin.json",
         "grafana/fanin-switch.json": "switch/grafana-dashboard.json",
         "kubernetes/fanin.yaml": "kubernetes/fanin.yaml",

@@ -111,8 +111,13 @@ fn the_unit_may_write_where_its_system_does_and_its_user_is_made() {
 #[test]
 fn prometheus_scrapes_every_process_of_the_services_and_loads_the_rules() {
     let text = std::fs::read_to_string(deploy().join("prometheus/prometheus.yml")).unwrap();
-    let rules = text.split_once("rule_files:\n  - ").unwrap().1.lines().next().unwrap();
-    assert!(deploy().join("prometheus").join(rules).is_file(), "{rules}");
+    let listed = text.split_once("rule_files:\n").unwrap().1.lines();
+    let rules: Vec<&str> = listed.map_while(|line| line.strip_prefix("  - ")).collect();
+    assert_eq!(rules, ["fanin-rules.yml", "fanin-switch-rules.yml"]);
+    assert!(rules.iter().all(|file| deploy().join("prometheus").join(file).is_file()));
+    // The switch refuses a scrape without its token.
+    let switch = text.split_once("job_name: fanin-switch\n").unwrap().1;
+    assert!(switch.contains("credentials_file: /etc/fanin/token"), "{switch}");
     let folder = folder("scrape");
     std::fs::copy(deploy().join("systemd/system.toml"), folder.join("system.toml")).unwrap();
     std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();

@@ -45,29 +45,58 @@ fn asked(query: &str) -> BTreeSet<String> {
 fn units(query: &str) -> &'static [&'static str] {
     let names = asked(query);
     let name = names.first().unwrap().trim_end_matches("_total").trim_end_matches("_bucket");
-    let is_mean = query.contains(" / ") || query.contains("histogram_quantile(");
-    let is_rate = !is_mean && (query.contains("rate(") || name.contains("_rate"));
+    let is_switch = name.starts_with("fanin_switch_");
+    let is_share = is_switch && query.contains(" / ");
+    let is_mean = !is_switch && (query.contains(" / ") || query.contains("histogram_quantile("));
+    let is_heatmap = query.contains("_bucket{") && is_switch;
+    let is_rate = !is_mean && !is_heatmap && (query.contains("rate(") || name.contains("_rate"));
     let has_unit = |unit: &str| name.ends_with(unit) || is_mean && name.contains(unit);
-    match (has_unit("_bytes"), has_unit("_seconds"), is_rate) {
+    let has_bytes = has_unit("_bytes") || name.ends_with("_bytes_per_second");
+    match (has_bytes, has_unit("_seconds"), is_rate) {
+        _ if is_share => &["percentunit"],
+        (true, _, true) if query.starts_with("8 * ") => &["bps"],
         (true, _, true) => &["Bps"],
         (true, _, false) => &["bytes"],
         (_, true, true) => &["percentunit"],
         (_, true, false) => &["s"],
+        (_, _, true) if name.ends_with("_frames") => &["pps"],
         (_, _, true) => &["reqps", "ops", "cps"],
         (_, _, false) => &["short"],
     }
 }
 
+/// The quantity of a query whose unit is a plain number: states of 0 or 1, faults of an interval, or the counted things.
+fn counted(query: &str) -> String {
+    let names = asked(query);
+    let name = names.first().unwrap().trim_start_matches("fanin_").trim_start_matches("switch_");
+    match name {
+        _ if query.contains("increase(") => "faults".to_owned(),
+        "supervisor_leads" | "supervisor_paired" | "disk_full" | "disk_failing" | "port_up" => {
+            "states".to_owned()
+        }
+        _ => name.split('_').next().unwrap_or_default().to_owned(),
+    }
+}
+
 #[test]
-fn each_panel_of_the_dashboard_has_one_unit() {
-    let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana/fanin.json");
-    let dashboard: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(dashboard).unwrap()).unwrap();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        let unit = panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap();
-        for target in panel["targets"].as_array().unwrap() {
-            let query = target["expr"].as_str().unwrap();
-            assert!(units(query).contains(&unit), "{} in {unit}: {query}", panel["title"]);
+fn each_panel_of_the_dashboards_has_one_unit_and_one_quantity() {
+    for file in ["grafana/fanin.json", "switch/grafana-dashboard.json"] {
+        let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
+        let dashboard: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(dashboard).unwrap()).unwrap();
+        let (mut titles, mut places) = (BTreeSet::new(), BTreeSet::new());
+        for panel in dashboard["panels"].as_array().unwrap() {
+            let unit = panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap();
+            let mut quantities = BTreeSet::new();
+            for target in panel["targets"].as_array().unwrap() {
+                let query = target["expr"].as_str().unwrap();
+                assert!(units(query).contains(&unit), "{} in {unit}: {query}", panel["title"]);
+                quantities.insert(if unit == "short" { counted(query) } else { unit.to_owned() });
+            }
+            assert_eq!(quantities.len(), 1, "{}: {quantities:?}", panel["title"]);
+            assert!(titles.insert(panel["title"].to_string()), "{}", panel["title"]);
+            let place = (panel["gridPos"]["x"].as_u64(), panel["gridPos"]["y"].as_u64());
+            assert!(places.insert(place), "{} lies on another panel", panel["title"]);
         }
     }
 }
@@ -159,6 +188,14 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
     for expression in expressions {
         for name in asked(expression) {
             assert!(served.contains(&name), "{expression}: no process serves {name}");
+        }
+    }
+
+    // Each band has an alert on both sides.
+    for band in ["collection_time_seconds", "collection_rate", "data_rate_bytes", "timeout_rate"] {
+        for side in ["> max(X{bound=\"high\"})", "< max(X{bound=\"low\"})"] {
+            let side = side.replace('X', &format!("fanin_predicted_{band}"));
+            assert!(rules.contains(&side), "no alert on {side}");
         }
     }
 

@@ -257,6 +257,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
         ),
         ("PATCH", "/v1/ports/source-1", Some(json!({"rate": "1 b/s"})), 422, "between 10 kb/s and 4 Tb/s"),
         ("PATCH", "/v1/ports/source-1", Some(json!([null, null])), 422, "nothing in it is a list"),
+        ("PATCH", "/v1/rings/ring-8", Some(json!({"bytes": "99.99 PB"})), 422, "packet memory"),
         ("PATCH", "/v1/rings/nine", Some(json!({})), 404, "there is no ring `nine`"),
         ("PATCH", "/v1/rings/ring-8", Some(json!({"port": "collector-9"})), 422, "unknown field `port`"),
         ("PATCH", "/v1/ports/nine", Some(json!({})), 404, "there is no port `nine`"),
@@ -313,6 +314,21 @@ fn hostile_requests_end_in_an_answer_or_a_closed_connection() {
         busy.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").contains("200 OK")
     };
     wait_for("an answer again", healthy);
+    busy.stop();
+}
+
+#[test]
+fn a_port_without_a_link_makes_the_switch_unready() {
+    let busy = Busy::new(Some("correct-horse-battery"));
+    let client = Client::new(ControlAddress::Http(busy.http, None));
+    let ready = || client.exchange("GET", "/readyz", None).unwrap();
+    assert_eq!(ready().status, 200);
+    busy.counts.is_cut.store(true, Ordering::Relaxed);
+    wait_for("the loss of a link", || ready().status == 503);
+    let problem: Value = serde_json::from_slice(&ready().body).unwrap();
+    assert_eq!(problem["detail"], "ports without a link: source-0");
+    busy.counts.is_cut.store(false, Ordering::Relaxed);
+    wait_for("the link", || ready().status == 200);
     busy.stop();
 }
 
@@ -436,29 +452,30 @@ fn metrics_are_what_prometheus_reads() {
     assert!((value("fanin_switch_ring_rate_bytes_per_second{port=\"collector-8\"") - 1.25e9).abs() < 1.0);
     assert!(value("fanin_switch_rule_matched_frames_total{rule=\"rule-8\"}") > 0.0);
 
-    // Every metric that the dashboard asks for exists.
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/switch/grafana-dashboard.json");
-    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    // Every metric that the dashboard and the alerts ask for exists.
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("{}/../../deploy/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let dashboard: Value = serde_json::from_str(&read("switch/grafana-dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let mut queries: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+    let rules = read("prometheus/fanin-switch-rules.yml");
+    let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    assert!(alerts.clone().count() >= 5 && alerts.clone().count() == rules.matches("- alert: ").count());
+    queries.extend(alerts);
     let mut asked = 0;
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let query = target["expr"].as_str().unwrap();
-            for word in query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-                if word.starts_with("fanin_") {
-                    let family = families.keys().find(|name| {
-                        let rest = word.strip_prefix(name.as_str());
-                        rest.is_some_and(|rest| {
-                            ["", "_total", "_bucket", "_sum", "_count", "_info"].contains(&rest)
-                        })
-                    });
-                    let (kind, _) = &families[family.unwrap_or_else(|| panic!("no metric {word}: {query}"))];
-                    assert_eq!(kind == "counter", word.ends_with("_total"), "{word}");
-                    asked += 1;
-                }
-            }
+    for query in queries {
+        let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.starts_with("fanin_")) {
+            let ends = ["", "_total", "_bucket", "_sum", "_count", "_info"];
+            let family = families.keys().find(|name| ends.iter().any(|end| format!("{name}{end}") == word));
+            let (kind, _) = &families[family.unwrap_or_else(|| panic!("no metric {word}: {query}"))];
+            assert_eq!(kind == "counter", word.ends_with("_total"), "{word}");
+            asked += 1;
         }
     }
-    assert!(asked >= 12, "{asked}");
+    assert!(asked >= 20, "{asked}");
     busy.stop();
 }
 

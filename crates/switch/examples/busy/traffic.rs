@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_switch::config::{Hugepages, PortSpec, RingSpec, RuleSpec, StationSpec};
@@ -39,6 +39,8 @@ pub(crate) struct Counts {
     pub(crate) reordered: AtomicU64,
     /// Frames that arrived at a wrong port or changed.
     pub(crate) wrong: AtomicU64,
+    /// Set to cut the link of the first port.
+    pub(crate) is_cut: AtomicBool,
 }
 
 /// The ports.
@@ -234,8 +236,8 @@ impl Driver for Traffic {
         self.ports.handle_stray(handle);
     }
 
-    fn is_up(&mut self, _: usize) -> bool {
-        true
+    fn is_up(&mut self, port: usize) -> bool {
+        port > 0 || !self.counts.is_cut.load(Ordering::Relaxed)
     }
 
     fn wait(&mut self, timeout: Duration, wake: RawFd) {

@@ -157,6 +157,17 @@ pub(crate) fn health(operation: &Operation, _: &Call) -> Result<Answer> {
     Ok(Answer::json(&Health { status: "ok", uptime_s }))
 }
 
+pub(crate) fn ready(operation: &Operation, call: &Call) -> Result<Answer> {
+    let snapshot = operation.snapshot(false)?;
+    let down = snapshot.ports.iter().filter(|port| !port.is_up).map(|port| port.name.as_str());
+    let down: Vec<&str> = down.collect();
+    if down.is_empty() {
+        return health(operation, call);
+    }
+    let detail = format_args!("ports without a link: {}", down.join(", ")).to_string();
+    Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail))
+}
+
 pub(crate) fn metrics(operation: &Operation, _: &Call) -> Result<Answer> {
     let (snapshot, config) = (operation.snapshot(false)?, operation.config()?);
     Ok(Answer::Text(OPENMETRICS, metrics::text(&snapshot, &config, operation.captures())))

@@ -124,6 +124,16 @@ pub(crate) fn routes() -> Vec<Route> {
                 handle::health,
             )
         },
+        Route {
+            is_open: true,
+            ..get(
+                "/readyz",
+                "ready",
+                "Readiness: every port has a link. Otherwise 503 and the names of the ports without one.",
+                Json(schema::<Health>),
+                handle::ready,
+            )
+        },
         get(
             "/metrics",
             "metrics",
