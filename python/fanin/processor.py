@@ -24,12 +24,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Event", "Fragment", "ProtocolError", "collect", "processor"]
+__all__ = ["Event", "Fragment", "ProtocolError", "VersionError", "collect", "processor"]
 
 _MESSAGE = struct.Struct("<IIQQQ")
 _ENTRY = struct.Struct("<IIIIQQ")
-_HELLO, _MEMORY, _EVENT, _DECISION = 1, 2, 3, 4
-_VERSION = 1
+_HELLO, _MEMORY, _EVENT, _DECISION, _OTHER_VERSIONS = 1, 2, 3, 4, 5
+# The lowest and the highest version of the messages after the greeting, and the greeting's layout.
+_VERSIONS = (1, 1)
+_LAYOUT = 2
 _ANY_UNIT = 65_535
 _MISSING = 0x24
 _WHOLE = 1_000_000
@@ -37,6 +39,10 @@ _WHOLE = 1_000_000
 
 class ProtocolError(RuntimeError):
     """The collector sent what makes no sense."""
+
+
+class VersionError(ProtocolError):
+    """The collector speaks no version of the messages that this package speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,27 @@ def _receive(connection: socket.socket) -> tuple[tuple[int, ...], int | None] | 
     return _MESSAGE.unpack(data), descriptor
 
 
+def _greet(connection: socket.socket, unit: int) -> None:
+    """Send a greeting, and check the collector's answer."""
+    ours, (lowest, highest) = _VERSIONS[0] | _VERSIONS[1] << 16, _VERSIONS
+    connection.sendall(_MESSAGE.pack(_HELLO, _LAYOUT, ours, unit, os.getpid()))
+    received = _receive(connection)
+    if received is None:
+        raise ProtocolError("the collector refused this unit: it expects none of this number, or ends")
+    kind, layout, versions, _, _ = received[0]
+    if kind not in (_HELLO, _OTHER_VERSIONS) or layout != _LAYOUT:
+        raise ProtocolError(f"the collector sent a message of kind {kind} and layout {layout}, no greeting")
+    theirs = (versions & 0xFFFF, versions >> 16)
+    if min(highest, theirs[1]) < max(lowest, theirs[0]):
+        older, needed = ("this package", theirs[0]) if highest < theirs[0] else ("the collector", lowest)
+        raise VersionError(
+            f"this package speaks versions {lowest} to {highest} of the messages, the collector "
+            f"{theirs[0]} to {theirs[1]}; upgrade {older} to a release that speaks version {needed}"
+        )
+    if kind != _HELLO:
+        raise ProtocolError("the collector refused versions that it speaks")
+
+
 def processor(
     decide: Callable[[Event], bool | _Collect], *, path: str | None = None, unit: int | None = None
 ) -> None:
@@ -177,7 +204,7 @@ def processor(
         unit = int(os.environ.get("FANIN_UNIT", _ANY_UNIT))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(path)
-        connection.sendall(_MESSAGE.pack(_HELLO, _VERSION, 0, unit, os.getpid()))
+        _greet(connection, unit)
         memory: memoryview | None = None
         while (received := _receive(connection)) is not None:
             (kind, small, l1_id, first, _), descriptor = received

@@ -24,6 +24,8 @@ ProtocolError = sys.modules["fanin.processor"].ProtocolError
 MESSAGE = struct.Struct("<IIQQQ")
 ENTRY = struct.Struct("<IIIIQQ")
 CAPACITY = 1 << 16
+# Version 1 alone, in a greeting.
+VERSION_1 = 1 | 1 << 16
 # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_FUTURE_WRITE (linux/fcntl.h).
 SEALS = 0x1 | 0x2 | 0x4 | 0x10
 
@@ -63,6 +65,7 @@ class Collector:
         connection, _ = self._listener.accept()
         with connection:
             self.hello = MESSAGE.unpack(connection.recv(MESSAGE.size))
+            connection.sendall(MESSAGE.pack(1, 2, VERSION_1, self.hello[3], 0))
             descriptor = sealed_memory(laid_out(self._fragments))
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
             connection.sendmsg([MESSAGE.pack(2, 0, 0, CAPACITY, 0)], rights)
@@ -89,7 +92,7 @@ def decide(collector: tuple[Collector, str], function: Callable[[Any], Any]) -> 
     server, path = collector
     fanin.processor(function, path=path, unit=3)
     server.thread.join(10)
-    assert server.hello[:2] == (1, 1)
+    assert server.hello[:3] == (1, 2, VERSION_1)
     assert server.hello[3:] == (3, os.getpid())
     (decision,) = server.decisions
     assert (decision[0], decision[2]) == (4, 42)
@@ -149,6 +152,36 @@ def test_more_can_be_asked_for(
 ) -> None:
     decision = decide(collector, lambda _: fanin.collect(**wish))
     assert (decision[1], decision[3]) == (code, share)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (MESSAGE.pack(5, 2, 2 | 3 << 16, 0, 0), "upgrade this package to a release that speaks version 2"),
+        (MESSAGE.pack(1, 2, 2 | 2 << 16, 0, 0), "upgrade this package to a release that speaks version 2"),
+        (MESSAGE.pack(5, 2, 0, 0, 0), "upgrade the collector to a release that speaks version 1"),
+        (MESSAGE.pack(5, 2, VERSION_1, 0, 0), "refused versions that it speaks"),
+        (MESSAGE.pack(3, 0, 0, 0, 0), "no greeting"),
+        (b"", "expects none of this number, or ends"),
+    ],
+)
+def test_a_refusal_says_who_has_to_be_upgraded(tmp_path: Path, answer: bytes, words: str) -> None:
+    path = tmp_path / "collector.socket"
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(MESSAGE.size)
+            connection.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        with pytest.raises(ProtocolError, match=words):
+            fanin.processor(lambda _: True, path=str(path), unit=0)
+        thread.join(10)
 
 
 def test_a_share_is_a_share() -> None:

@@ -1,7 +1,8 @@
 //! A collector's processors, good and bad, on real sockets and real shared memory.
 
-use std::io::Write;
-use std::os::unix::net::UnixStream;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,13 +88,13 @@ fn an_invalid_unit_is_lost_and_does_no_harm() {
     let good = std::thread::spawn(move || serve(&good_path, Some(1), decide));
     assert!(matches!(next(&server), Happening::Up { unit: 1, .. }));
     // Not a hello, a hello of another version, a unit that does not exist: none is reported.
-    for (kind, version, unit) in [(9_u32, 1_u32, 0_u64), (1, 7, 0), (1, 1, 5)] {
+    for (kind, version, unit) in [(9_u32, 1_u64, 0_u64), (1, 7, 0), (1, 1, 5)] {
         let mut stream = UnixStream::connect(&path).unwrap();
-        stream.write_all(&message(kind, version, 0, unit)).unwrap();
+        stream.write_all(&message(kind, 2, versions(version, version), unit)).unwrap();
     }
     // It decides about an event that it does not have.
     let mut stream = UnixStream::connect(&path).unwrap();
-    stream.write_all(&message(1, 1, 0, 65_535)).unwrap();
+    stream.write_all(&message(1, 2, versions(1, 1), 65_535)).unwrap();
     assert!(matches!(next(&server), Happening::Up { unit: 0, .. }));
     stream.write_all(&message(4, 1, 12, 0)).unwrap();
     match next(&server) {
@@ -102,7 +103,7 @@ fn an_invalid_unit_is_lost_and_does_no_harm() {
     }
     // It goes away in the middle of a message.
     let mut stream = UnixStream::connect(&path).unwrap();
-    stream.write_all(&message(1, 1, 0, 0)).unwrap();
+    stream.write_all(&message(1, 2, versions(1, 1), 0)).unwrap();
     assert!(matches!(next(&server), Happening::Up { unit: 0, .. }));
     stream.write_all(&[4, 0, 0]).unwrap();
     drop(stream);
@@ -112,6 +113,85 @@ fn an_invalid_unit_is_lost_and_does_no_harm() {
     assert!(matches!(next(&server), Happening::Decided { unit: 1, decision: Decision::Reject, .. }));
     drop(server);
     good.join().unwrap().unwrap();
+}
+
+/// Versions in a greeting, from the lowest to the highest.
+fn versions(lowest: u64, highest: u64) -> u64 {
+    lowest | highest << 16
+}
+
+fn receive(stream: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = vec![0; 32];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// Units of other releases, each with the versions that it speaks. The collector speaks version 1.
+#[test]
+fn units_and_their_collector_agree_on_a_version() {
+    let (server, path) = start("versions", 1);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    for range in [versions(1, 1), versions(1, 5), versions(0, 9)] {
+        let mut unit = UnixStream::connect(&path).unwrap();
+        unit.write_all(&message(1, 2, range, 65_535)).unwrap();
+        assert!(matches!(next(&server), Happening::Up { unit: 0, version: 1, .. }), "{range:#x}");
+        assert_eq!(receive(&mut unit), message(1, 2, versions(1, 1), 0));
+        server.process(0, L1Id(7), 0, event(&[3]));
+        assert_eq!(receive(&mut unit)[..4], [2, 0, 0, 0], "the memory for the event");
+        assert_eq!(receive(&mut unit)[..4], [3, 0, 0, 0], "the event");
+        unit.write_all(&message(4, 1, 7, 0)).unwrap();
+        assert!(matches!(next(&server), Happening::Decided { decision: Decision::Accept, .. }));
+        drop(unit);
+        assert!(matches!(next(&server), Happening::Lost { unit: 0, .. }));
+    }
+    // Refused: a later release that speaks no version 1, invalid ranges, and other layouts.
+    let wrong = [(2, versions(2, 3)), (2, versions(3, 1)), (2, 1 << 32 | versions(1, 1)), (1, 0), (3, 0)];
+    for (layout, range) in wrong {
+        let mut unit = UnixStream::connect(&path).unwrap();
+        unit.write_all(&message(1, layout, range, 65_535)).unwrap();
+        assert_eq!(receive(&mut unit), message(5, 2, versions(1, 1), 0));
+        assert_eq!(unit.read(&mut [0]).unwrap(), 0, "the collector ends the connection");
+    }
+}
+
+/// Collectors of other releases. This side's unit speaks version 1.
+#[test]
+fn a_unit_says_in_one_sentence_why_it_is_refused() {
+    let folder = std::env::temp_dir().join(format!("fanin-units-other-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("collector-4.socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let later = "\"processor\" speaks version 1 of the messages, \"collector-4\" versions 2 to 3; upgrade \"processor\" to a \
+                 release that speaks version 2";
+    let former = "it expects no unit of this number, or ends";
+    let answers = [
+        (message(5, 2, versions(2, 3), 0), later),
+        (message(1, 2, versions(2, 3), 0), later),
+        (Vec::new(), former),
+        (message(5, 2, versions(1, 1), 0), "a refusal of versions that it speaks"),
+        (message(3, 0, 1, 0), "no valid greeting"),
+    ];
+    for (answer, words) in answers {
+        let socket = path.clone();
+        let unit = std::thread::spawn(move || serve(&socket, Some(2), decide));
+        let (mut stream, _) = listener.accept().unwrap();
+        let greeting = receive(&mut stream);
+        let expected = message(1, 2, versions(1, 1), 2);
+        assert_eq!(greeting[..24], expected[..24]);
+        stream.write_all(&answer).unwrap();
+        drop(stream);
+        let error = unit.join().unwrap().unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // A later release that still speaks version 1 serves it.
+    let socket = path.clone();
+    let unit = std::thread::spawn(move || serve(&socket, Some(2), decide));
+    let (mut stream, _) = listener.accept().unwrap();
+    receive(&mut stream);
+    stream.write_all(&message(1, 2, versions(1, 4), 2)).unwrap();
+    drop(stream);
+    unit.join().unwrap().unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 fn message(kind: u32, small: u32, event: u64, first: u64) -> Vec<u8> {

@@ -246,8 +246,8 @@ impl RoleNode for CollectorNode {
     fn handle_woken(&mut self, now: Instant) {
         while let Some(happening) = self.units.as_ref().and_then(UnitServer::poll) {
             match happening {
-                Happening::Up { unit, pid } => {
-                    tracing::debug!(unit, pid, "a processor is connected");
+                Happening::Up { unit, pid, version } => {
+                    tracing::debug!(unit, pid, version, "a processor is connected");
                     self.collector.handle_unit_up(now, unit);
                 }
                 Happening::Lost { unit, why } => {

@@ -5,8 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{Decision, L1Id};
+use fanin_message::NoCommonVersion;
 
-use super::protocol::{self, ANY_UNIT, ENTRY_BYTES, EVENT, HELLO, MEMORY, UnitFrame, VERSION};
+use super::protocol::{
+    self, ANY_UNIT, ENTRY_BYTES, EVENT, HELLO, MEMORY, OTHER_VERSIONS, UnitFrame, VERSIONS,
+};
 use crate::data::LiveFragment;
 use crate::shared::{View, ViewError};
 
@@ -30,6 +33,18 @@ pub enum ProcessorError {
     /// The collector violated the protocol.
     #[error("the collector sent {0}")]
     Protocol(&'static str),
+    /// The two sides speak no common version of their messages.
+    #[error("{0}")]
+    NoCommonVersion(NoCommonVersion),
+    /// The collector ended the connection in place of its greeting.
+    #[error(
+        "the collector at {} refused the processor: it expects no unit of this number, or ends",
+        path.display()
+    )]
+    Refused {
+        /// Path of the collector's socket.
+        path: PathBuf,
+    },
 }
 
 /// An event for a processor, in shared memory.
@@ -72,11 +87,32 @@ impl<'a> ProcessorEvent<'a> {
     }
 }
 
+/// Checks the collector's answer to the greeting. Without another version, nothing depends on the common one yet.
+fn check_answer(answer: &UnitFrame, path: &Path) -> Result<(), ProcessorError> {
+    let peer_versions = answer.versions().filter(|_| matches!(answer.kind, HELLO | OTHER_VERSIONS));
+    let peer_versions = peer_versions.ok_or(ProcessorError::Protocol("no valid greeting"))?;
+    match (answer.kind, VERSIONS.common(peer_versions)) {
+        (HELLO, Some(_)) => Ok(()),
+        (_, Some(_)) => Err(ProcessorError::Protocol("a refusal of versions that it speaks")),
+        (_, None) => Err(ProcessorError::NoCommonVersion(NoCommonVersion {
+            name: "processor".into(),
+            versions: VERSIONS,
+            peer: collector_name(path).into(),
+            peer_versions,
+        })),
+    }
+}
+
+/// Returns the name of the collector with this socket.
+pub(super) fn collector_name(path: &Path) -> &str {
+    path.file_stem().and_then(|name| name.to_str()).unwrap_or("collector")
+}
+
 /// Serves the collector with the socket `path` until it closes the connection. `unit` is the processor's unit; `None`
 /// lets the collector choose a free one. `decide` returns the decision on an event.
 ///
 /// # Errors
-/// If no collector listens, the connection fails or the collector violates the protocol.
+/// If no collector listens or it refuses, the connection fails or the collector violates the protocol.
 pub fn serve(
     path: &Path,
     unit: Option<u16>,
@@ -86,11 +122,11 @@ pub fn serve(
         .map_err(|error| ProcessorError::Connect { path: path.to_owned(), error })?;
     let first = unit.map_or(ANY_UNIT, u64::from);
     let second = u64::from(std::process::id());
-    protocol::send(
-        &stream,
-        UnitFrame { kind: HELLO, small: VERSION, first, second, ..UnitFrame::default() },
-        None,
-    )?;
+    protocol::send(&stream, UnitFrame::with_versions(HELLO, first, second), None)?;
+    let Some((answer, _)) = protocol::receive(&mut stream)? else {
+        return Err(ProcessorError::Refused { path: path.to_owned() });
+    };
+    check_answer(&answer, path)?;
     let mut view: Option<View> = None;
     while let Some((frame, fd)) = protocol::receive(&mut stream)? {
         match (frame.kind, fd) {

@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use fanin_dataflow::{Decision, L1Id, Selection};
+use fanin_message::Versions;
 use fanin_units::Ratio;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -14,8 +15,10 @@ use rustix::net::{
 
 use crate::data::{Data, FragmentError};
 
-/// Version of the protocol, in a unit's hello.
-pub const VERSION: u32 = 1;
+/// Versions of the messages after the greeting that this program speaks.
+pub const VERSIONS: Versions = Versions { lowest: 1, highest: 1 };
+/// Layout of a greeting with versions.
+pub(crate) const LAYOUT: u32 = 2;
 /// Unit number in a hello that lets the collector choose a free unit.
 pub const ANY_UNIT: u64 = 65_535;
 
@@ -37,8 +40,22 @@ pub(crate) const HELLO: u32 = 1;
 pub(crate) const MEMORY: u32 = 2;
 pub(crate) const EVENT: u32 = 3;
 pub(crate) const DECISION: u32 = 4;
+pub(crate) const OTHER_VERSIONS: u32 = 5;
 
 impl UnitFrame {
+    /// Makes a greeting or its refusal with this side's versions.
+    pub(crate) fn with_versions(kind: u32, first: u64, second: u64) -> Self {
+        let event = u64::from(VERSIONS.lowest) | u64::from(VERSIONS.highest) << 16;
+        Self { kind, small: LAYOUT, event, first, second }
+    }
+
+    /// Returns the versions in a greeting or its refusal; `None` if it has an unknown layout or no version.
+    pub(crate) fn versions(&self) -> Option<Versions> {
+        let versions = Versions { lowest: self.event as u16, highest: (self.event >> 16) as u16 };
+        let is_valid = self.small == LAYOUT && self.event >> 32 == 0 && versions.lowest <= versions.highest;
+        is_valid.then_some(versions)
+    }
+
     fn to_bytes(self) -> [u8; MESSAGE_BYTES] {
         let mut bytes = [0; MESSAGE_BYTES];
         bytes[..4].copy_from_slice(&self.kind.to_le_bytes());

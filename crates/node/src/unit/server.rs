@@ -2,8 +2,10 @@
 //! for its decisions. The collector's main thread never waits for a unit.
 
 use std::collections::VecDeque;
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -14,10 +16,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::{Decision, L1Id};
+use fanin_message::NoCommonVersion;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::protocol::{self, ANY_UNIT, DECISION, EVENT, HELLO, MEMORY, UnitFrame, VERSION};
+use super::client::collector_name;
+use super::protocol::{
+    self, ANY_UNIT, DECISION, EVENT, HELLO, LAYOUT, MEMORY, OTHER_VERSIONS, UnitFrame, VERSIONS,
+};
 use crate::data::Data;
 use crate::shared::SharedMemory;
 use crate::wake::Wake;
@@ -48,6 +54,8 @@ pub enum Happening {
         unit: u16,
         /// PID of the unit's process.
         pid: u64,
+        /// Version of the messages that both sides use.
+        version: u16,
     },
     /// A unit is lost: its process ended, or its connection failed.
     Lost {
@@ -83,7 +91,8 @@ struct UnitJob {
 /// State that the collector's main thread and a unit's thread share.
 struct Desk {
     jobs: Mutex<VecDeque<UnitJob>>,
-    connected: Mutex<Option<UnixStream>>,
+    /// Connection of the next process, and the version of its messages.
+    connected: Mutex<Option<(UnixStream, u16)>>,
     process: Mutex<Option<OwnedFd>>,
     bell: OwnedFd,
 }
@@ -118,6 +127,8 @@ impl UnitServer {
         // An earlier life left the socket. `ProcessLock` keeps a second collector of the same number out.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
+        // A unit decides on events: other users may not connect, whatever the file mode creation mask permits.
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let desks = (0..units).map(|_| {
             Ok(Desk {
@@ -144,7 +155,8 @@ impl UnitServer {
                 .push(std::thread::Builder::new().name(format!("unit {unit}")).spawn(move || thread.run())?);
         }
         let (all, stop) = (Arc::clone(&desks), Arc::clone(&stopping));
-        let accept = move || accept(&listener, &all, &stop);
+        let name = collector_name(path).to_owned();
+        let accept = move || accept(&listener, &name, &all, &stop);
         threads.push(std::thread::Builder::new().name("units".to_owned()).spawn(accept)?);
         Ok(Self { path: path.to_owned(), desks, happenings, stopping, threads })
     }
@@ -184,21 +196,24 @@ impl Drop for UnitServer {
 }
 
 /// Passes each connection to the unit that its hello names, or to a free unit.
-fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
-    while let Ok((mut stream, _)) = listener.accept() {
+fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &AtomicBool) {
+    loop {
+        let accepted = listener.accept();
         if stopping.load(Ordering::Relaxed) {
             return;
         }
+        let mut stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Such as too many open files: further units may connect later.
+                tracing::warn!(%error, "cannot accept a unit");
+                std::thread::sleep(PAUSE_MIN);
+                continue;
+            }
+        };
         let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
         let Ok(Some((frame, _))) = protocol::receive(&mut stream) else { continue };
-        if (frame.kind, frame.small) != (HELLO, VERSION) {
-            tracing::warn!(
-                kind = frame.kind,
-                version = frame.small,
-                "rejected a unit: unknown greeting or version"
-            );
-            continue;
-        }
+        let Some(version) = common_version(&stream, &frame, name) else { continue };
         let free = |desk: &&Desk| lock(&desk.process).is_none() && lock(&desk.connected).is_none();
         let desk = match frame.first {
             ANY_UNIT => desks.iter().find(free),
@@ -212,10 +227,41 @@ fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
             );
             continue;
         };
+        let place = desks.iter().position(|other| std::ptr::eq(other, desk)).unwrap_or_default();
+        let greeting = UnitFrame::with_versions(HELLO, place as u64, 0);
+        if protocol::send(&stream, greeting, None).is_err() {
+            continue;
+        }
         let _ = stream.set_read_timeout(None);
-        *lock(&desk.connected) = Some(stream);
+        *lock(&desk.connected) = Some((stream, version));
         desk.ring();
     }
+}
+
+/// Returns the highest version that a unit and this collector speak. Refuses a unit without one in one sentence, which both
+/// sides log.
+fn common_version(stream: &UnixStream, frame: &UnitFrame, name: &str) -> Option<u16> {
+    if frame.kind != HELLO {
+        tracing::warn!(kind = frame.kind, "rejected a unit: its first message is no greeting");
+        return None;
+    }
+    let versions = frame.versions();
+    let common = versions.and_then(|versions| VERSIONS.common(versions));
+    if common.is_some() {
+        return common;
+    }
+    let pid = frame.second;
+    if let Some(peer_versions) = versions {
+        let (name, peer) = (name.into(), "processor".into());
+        let reason = NoCommonVersion { name, versions: VERSIONS, peer, peer_versions };
+        tracing::warn!(unit = frame.first, pid, "rejected a unit: {reason}");
+    } else {
+        tracing::warn!(pid, layout = frame.small, "rejected a unit: its greeting needs layout {LAYOUT}");
+    }
+    let refusal = UnitFrame::with_versions(OTHER_VERSIONS, 0, 0);
+    // A unit that has ended needs no answer.
+    let _ = protocol::send(stream, refusal, None);
+    None
 }
 
 struct UnitThread {
@@ -256,9 +302,9 @@ impl UnitThread {
                     continue;
                 }
             };
-            if let Some(stream) = self.connection(child.as_mut()) {
+            if let Some((stream, version)) = self.connection(child.as_mut()) {
                 has_served = true;
-                let why = match self.serve(stream) {
+                let why = match self.serve(stream, version) {
                     Ok(()) if self.is_stopping() => None,
                     Ok(()) => Some("it closed the connection".to_owned()),
                     Err(error) => Some(error.to_string()),
@@ -319,11 +365,11 @@ impl UnitThread {
     }
 
     /// Waits until the unit connects. Returns `None` if its process ended, the time is over, or the collector ends.
-    fn connection(&self, mut child: Option<&mut Child>) -> Option<UnixStream> {
+    fn connection(&self, mut child: Option<&mut Child>) -> Option<(UnixStream, u16)> {
         let until = Instant::now() + CONNECT_TIMEOUT;
         loop {
-            if let Some(stream) = lock(&self.desk().connected).take() {
-                return Some(stream);
+            if let Some(connected) = lock(&self.desk().connected).take() {
+                return Some(connected);
             }
             let gone = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
             if self.is_stopping() || gone || (child.is_some() && Instant::now() >= until) {
@@ -333,12 +379,12 @@ impl UnitThread {
         }
     }
 
-    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
+    fn serve(&self, mut stream: UnixStream, version: u16) -> io::Result<()> {
         let process = rustix::net::sockopt::socket_peercred(&stream)?.pid;
         let pid = process.as_raw_nonzero().get();
         *lock(&self.desk().process) = Some(pidfd_open(process, PidfdFlags::empty())?);
         let mut area: Option<SharedMemory> = None;
-        self.tell(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()) });
+        self.tell(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()), version });
         let mut busy = None;
         while !self.is_stopping() {
             let job = if busy.is_none() { lock(&self.desk().jobs).pop_front() } else { None };
