@@ -560,7 +560,7 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
         return Ok((0, 0));
     }
     let mut file = machine.open(path, OpenMode::Write)?;
-    // The events are written again, since they may be in the page cache only (`lines::write_again`). `finish`
+    // The events are written again, since they may be in the page cache only (`lines::repair`). `finish`
     // synchronises them with the end of the file.
     file.write_all(&bytes[..end as usize])?;
     file.set_len(end)?;
