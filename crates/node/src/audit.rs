@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Totals};
+use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Peer, Totals};
 use fanin_events::{Events, atlas};
 use fanin_units::Instant;
 
@@ -44,6 +44,11 @@ pub struct Audit {
     pub checksums: u64,
     /// Events about which nothing can be proven, because older journals were deleted (`live.journal_parts`).
     pub unproven: u64,
+    /// Events with lines that may be missing, because the machine of their collector was booted again: a rejection or a
+    /// shipment of them is not in the collector's journal.
+    pub unknown: u64,
+    /// The collectors of these events.
+    pub torn: BTreeSet<u16>,
 }
 
 /// Violation of a guarantee that the audit found.
@@ -206,6 +211,12 @@ struct Trails {
     reassigned: BTreeSet<L1Id>,
     said_stored: BTreeSet<L1Id>,
     assigned_at: BTreeMap<L1Id, u128>,
+    /// Time of the last start after a new boot of its machine, by collector, in picoseconds since 1970.
+    booted_at: BTreeMap<u16, u128>,
+    /// Events that a collector had before a new boot of its machine, with the collector: its journal may lack lines.
+    torn: BTreeMap<L1Id, u16>,
+    /// Events of `torn` whose journals contradict each other.
+    unknown: BTreeSet<L1Id>,
 }
 
 impl Trails {
@@ -217,8 +228,12 @@ impl Trails {
                 self.said_stored.insert(event);
                 return;
             }
-            EventStep::Assigned { .. } => {
-                self.assigned_at.entry(event).or_insert_with(|| absolute(epoch_us, record.at));
+            EventStep::Assigned { collector, .. } => {
+                let at = absolute(epoch_us, record.at);
+                if self.booted_at.get(&collector).is_some_and(|&booted| at <= booted) {
+                    self.torn.insert(event, collector);
+                }
+                self.assigned_at.entry(event).or_insert(at);
             }
             EventStep::Reassigned { .. } => {
                 self.reassigned.insert(event);
@@ -233,6 +248,15 @@ impl Trails {
             _ => {}
         }
         self.auditor.record(record);
+    }
+
+    /// Returns true for an event with lines that may be missing, and notes that something about it is unknown.
+    fn is_unknown(&mut self, event: L1Id) -> bool {
+        let is_torn = self.torn.contains_key(&event);
+        if is_torn {
+            self.unknown.insert(event);
+        }
+        is_torn
     }
 
     /// Removes the events whose records may be incomplete because older journals were deleted. Returns their number.
@@ -301,9 +325,9 @@ fn examine(
             findings.push(finding);
         }
     }
-    let mut trails = Trails::default();
     let mut covered_since = 0;
     let mut journals = list(machine, scope.folders)?;
+    let mut trails = Trails { booted_at: booted_again(machine, &journals)?, ..Trails::default() };
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
     replaced::keep_leading(machine, &mut journals)?;
     never_assigned.retain(|event| !on_disk.contains_key(event));
@@ -349,9 +373,12 @@ fn examine(
     for (&event, found) in &on_disk {
         check_stored(event, found, &mut trails, findings);
     }
-    for (&event, _) in trails.outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Rejected) {
+    let rejected = trails.outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Rejected);
+    for event in rejected.map(|(&event, _)| event).collect::<Vec<_>>() {
         if !trails.rejected_by_unit.contains(&event) {
-            findings.push(Finding::NotDecided(event));
+            if !trails.is_unknown(event) {
+                findings.push(Finding::NotDecided(event));
+            }
         } else if on_disk.contains_key(&event) && !trails.reassigned.contains(&event) {
             findings.push(Finding::RejectedAndStored(event));
         }
@@ -366,9 +393,14 @@ fn examine(
                 lost.push(event);
             }
             AuditError::RejectedOnDisk(event) if trails.outcomes.get(&event) == Some(&Outcome::Rejected) => {}
+            // A collector that sends an event again notes that in its journal.
+            AuditError::StoredTwice { event, .. } | AuditError::RejectedOnDisk(event)
+                if trails.is_unknown(event) => {}
             breach => findings.push(breach.into()),
         }
     }
+    audit.unknown = trails.unknown.len() as u64;
+    audit.torn = trails.unknown.iter().filter_map(|event| trails.torn.get(event).copied()).collect();
     if !lost.is_empty() {
         let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
         // Losses are reported first.
@@ -395,10 +427,32 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
         findings.push(Finding::WrongStream { event, outcome, stream: stream_name(stream) });
     }
     let known = trails.shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
-    if let Some(&stored) = found.missing.iter().find(|stored| !known.contains(stored)) {
-        let shipped = known.last().copied().unwrap_or_default();
+    let shipped = known.last().copied().unwrap_or_default();
+    if let Some(&stored) = found.missing.iter().find(|stored| !known.contains(stored))
+        && !trails.is_unknown(event)
+    {
         findings.push(Finding::Missing { event, stored, shipped });
     }
+}
+
+/// Returns the collectors whose machines were booted again while they had a journal, each with the time of its first start
+/// after the last new boot, in picoseconds since 1970. The journals are sorted by name.
+fn booted_again(machine: &HostMachine, journals: &[PathBuf]) -> Result<BTreeMap<u16, u128>, Finding> {
+    let mut last: BTreeMap<u16, String> = BTreeMap::new();
+    let mut booted = BTreeMap::new();
+    for path in journals.iter().filter(|path| path.extension().is_some_and(|end| end == "journal")) {
+        let name = file_name(path);
+        let process = name.split('.').next().and_then(crate::names::peer);
+        let Some(Peer::Collector(collector)) = process else { continue };
+        journal::read_boots(machine, path, |boot, epoch_us| {
+            let earlier = last.insert(collector, boot.to_owned());
+            if earlier.is_some_and(|earlier| earlier != boot) {
+                booted.insert(collector, u128::from(epoch_us) * 1_000_000);
+            }
+        })
+        .map_err(|error| Finding::Io { path: path.clone(), error })?;
+    }
+    Ok(booted)
 }
 
 fn file_name(path: &Path) -> String {

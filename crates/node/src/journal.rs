@@ -5,7 +5,8 @@
 //!
 //! A record is a line `TIME L1ID STEP ARGUMENT…`, with the time in picoseconds since an epoch. A header line `# fanin
 //! journal 1 PROCESS epoch-us MICROSECONDS` before the records names the epoch, in microseconds since 1970. Each start of
-//! the process writes a header. The last line may be incomplete.
+//! the process writes a header. The last line may be incomplete. In a journal that is not synchronised, the header also has
+//! `boot ID` before the epoch: after another boot of the machine, lines of the earlier one may be missing.
 //!
 //! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
 //! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.
@@ -61,6 +62,8 @@ pub struct Journal {
     sync: bool,
     dropped: u64,
     process: String,
+    /// The machine's present boot, for a journal that is not synchronised.
+    boot: Option<String>,
     epoch_us: u64,
     rotation: Rotation,
 }
@@ -103,6 +106,11 @@ impl Journal {
         let mut journal = Self::open_shared(machine, path, process, epoch_us, sync)?;
         journal.waiting = journal.header().into_bytes();
         journal.commit()?;
+        if !sync {
+            // The header shows a later reader that the machine was booted again, so it must survive a loss of power.
+            journal.file.sync_data()?;
+            lines::sync_folder(machine, path)?;
+        }
         Ok(journal)
     }
 
@@ -137,6 +145,7 @@ impl Journal {
             sync,
             dropped: 0,
             process: process.to_owned(),
+            boot: machine.boot().filter(|_| !sync),
             epoch_us,
             rotation: Rotation::default(),
         })
@@ -144,7 +153,8 @@ impl Journal {
 
     /// Returns the header line of this life of the process.
     pub fn header(&self) -> String {
-        format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us)
+        let boot = self.boot.as_ref().map_or_else(String::new, |boot| format!(" boot {boot}"));
+        format!("{HEADER} {}{boot} epoch-us {}\n", self.process, self.epoch_us)
     }
 
     /// Adds whole lines, such as lines of the leader's log. They are in the file after the next [`Self::commit`].
@@ -398,6 +408,30 @@ pub enum JournalError {
         /// Description of the mistake.
         why: &'static str,
     },
+}
+
+/// Calls `each` for each header with a boot, with the boot and the epoch in microseconds since 1970.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn read_boots(
+    machine: &HostMachine,
+    path: &Path,
+    mut each: impl FnMut(&str, u64),
+) -> io::Result<()> {
+    let mut input = BufReader::new(machine.open(path, OpenMode::Read)?);
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let header = line.strip_prefix(HEADER.as_bytes()).map(String::from_utf8_lossy);
+        let words: Vec<&str> = header.iter().flat_map(|header| header.split_whitespace()).collect();
+        if let [_, "boot", boot, "epoch-us", us] = words[..]
+            && let Ok(us) = us.parse()
+        {
+            each(boot, us);
+        }
+        line.clear();
+    }
+    Ok(())
 }
 
 /// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.

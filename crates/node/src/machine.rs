@@ -20,6 +20,8 @@ pub trait SimulatedMachine: fmt::Debug + Send + Sync {
     fn now(&self) -> Instant;
     /// Returns the time since 1970.
     fn since_1970(&self) -> Duration;
+    /// Returns a name of the time since the machine last got power; equal for all processes since then.
+    fn boot(&self) -> String;
     /// Returns the network for a new endpoint.
     fn network(&self) -> Box<dyn SimulatedNetwork>;
     /// Opens a file.
@@ -180,6 +182,17 @@ impl HostMachine {
         self.open(&new, OpenMode::Write)?.sync_data()?;
         self.rename(&new, path)?;
         crate::lines::sync_folder(self, path)
+    }
+
+    /// Returns the kernel's name of the present boot; `None` if it has none.
+    pub(crate) fn boot(&self) -> Option<String> {
+        match self {
+            Self::Real => {
+                let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+                Some(text.trim().to_owned()).filter(|id| !id.is_empty() && !id.contains(' '))
+            }
+            Self::Simulated(machine) => Some(machine.boot()),
+        }
     }
 
     /// Creates a folder and its parents. Does nothing on a simulated machine, which has all folders.

@@ -61,8 +61,6 @@ pub(crate) struct Disk {
     pub(crate) delay_max_ns: u64,
     /// Number of changes until the machine loses its power; 0: no such loss is planned.
     pub(crate) changes_left: u64,
-    /// True if files of this machine may be lost with its power.
-    pub(crate) is_volatile: bool,
 }
 
 impl Disk {
@@ -118,9 +116,7 @@ impl Disks {
 impl Core {
     /// Applies a loss of power to the disk of a machine: unsynchronised data may be lost.
     pub(crate) fn lose_power(&mut self, host: Host) {
-        if !self.disks.of[host].is_volatile {
-            return;
-        }
+        self.hosts[host].boots += 1;
         let kept = self.between(0, self.disks.of[host].changes.len() as u64) as usize;
         let disk = &mut self.disks.of[host];
         let mut names = std::mem::take(&mut disk.safe);

@@ -36,6 +36,10 @@ impl SimulatedMachine for ProcessMachine {
         self.shared.lock().since_1970()
     }
 
+    fn boot(&self) -> String {
+        self.shared.lock().hosts[self.life.host].boots.to_string()
+    }
+
     fn network(&self) -> Box<dyn SimulatedNetwork> {
         Box::new(ProcessNetwork { shared: self.shared.clone(), life: self.life })
     }
@@ -79,6 +83,10 @@ impl SimulatedMachine for AuditMachine {
 
     fn since_1970(&self) -> Duration {
         self.shared.lock().since_1970()
+    }
+
+    fn boot(&self) -> String {
+        unreachable!("the audit writes no journal")
     }
 
     fn network(&self) -> Box<dyn SimulatedNetwork> {

@@ -34,8 +34,7 @@ pub(crate) enum InjectedFault {
     LoseVote(Host),
     /// A machine loses its power: its connections end silently, and files are torn.
     PowerLoss(Host),
-    /// A machine loses its power at this change of its disk from now on, in the middle of a turn. Worlds plan
-    /// this fault only for machines with files that a loss of power can tear.
+    /// A machine loses its power at this change of its disk from now on, in the middle of a turn.
     PowerLossAtChange(Host, u64),
     /// A process is stopped, and continued.
     Pause(Host),
@@ -333,8 +332,7 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
             13 => InjectedFault::DiskFull(host),
             14 | 15 => InjectedFault::DiskErrors(host, between(random, 10, 1000)),
             16 => InjectedFault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
-            _ if is_stored(places, host) => InjectedFault::PowerLossAtChange(host, between(random, 1, 12)),
-            _ => InjectedFault::PowerLossAtChange(0, between(random, 1, 12)),
+            _ => InjectedFault::PowerLossAtChange(host, between(random, 1, 12)),
         };
         all.push(PlannedFault { at, until: at + lasts, kind });
     }
@@ -356,14 +354,15 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_ear
             InjectedFault::Kill(victim)
             | InjectedFault::LoseVote(victim)
             | InjectedFault::PowerLoss(victim)
+            | InjectedFault::PowerLossAtChange(victim, _)
             | InjectedFault::Pause(victim) => victim == host,
             _ => false,
         })
     };
-    // A logger that the launcher does not start again repairs no journal.
+    // A process that the launcher does not start again repairs no journal. It always starts a supervisor again.
     for fault in faults.iter_mut().filter(|_| is_early) {
         if let InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) = fault.kind
-            && places[host].role == Role::Logger
+            && places[host].role != Role::Supervisor
         {
             fault.kind = InjectedFault::Kill(host);
         }

@@ -76,6 +76,8 @@ pub(crate) struct HostState {
     pub(crate) is_running: bool,
     /// True while it has power.
     pub(crate) is_up: bool,
+    /// Losses of power so far.
+    pub(crate) boots: u32,
     /// End of its process's pause.
     pub(crate) paused_until: u64,
     /// Factor by which its process takes longer.
@@ -93,6 +95,7 @@ impl HostState {
             life: 0,
             is_running: false,
             is_up: true,
+            boots: 0,
             paused_until: 0,
             slowness: 1,
             turn_at: u64::MAX,

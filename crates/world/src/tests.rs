@@ -28,7 +28,6 @@ use crate::world::World;
 /// Makes a machine that may lose files with its power.
 fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let mut core = Core::new(seed, 1);
-    core.disks.of[0].is_volatile = true;
     (core.hosts[0].is_running, core.hosts[0].life) = (true, 1);
     let shared = SharedCore::new(core);
     let life = ProcessLife { host: 0, number: 1 };

@@ -126,9 +126,6 @@ impl World {
         core.net.shape(plan.capacity, plan.pieces_max, || {
             crate::shared::between(&mut random, 10_000, plan.latency_max_ns)
         });
-        for (host, place) in plan.places.iter().enumerate() {
-            core.disks.of[host].is_volatile = matches!(place.role, Role::Supervisor | Role::Logger);
-        }
         let loaded = fanin_scenario::load_text("world.toml", &plan.scenario, &[])
             .unwrap_or_else(|errors| panic!("the scenario of a world: {errors}\n{}", plan.scenario));
         let shared = SharedCore::new(core);

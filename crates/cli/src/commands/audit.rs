@@ -97,6 +97,7 @@ fn as_json(audited: &Result<Audit, AuditFailure>) -> serde_json::Value {
             "lost": failure.map_or(0, AuditFailure::lost),
             "duplicated": totals.duplicates,
             "unproven": audit.unproven,
+            "unknown": audit.unknown,
         },
         "files": audit.files,
         "events_on_disk": audit.events,
@@ -139,6 +140,15 @@ pub(crate) fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
         text += &format!(
             "{:<18}{} older events are unproven: `live.journal_parts` had their journals deleted\n",
             "", audit.unproven
+        );
+    }
+    if audit.unknown > 0 {
+        let torn: Vec<String> = audit.torn.iter().map(|collector| format!("collector-{collector}")).collect();
+        text += &format!(
+            "{:<18}{} events are unknown in part: the machine was booted again under the journal of {}\n",
+            "",
+            audit.unknown,
+            torn.join(", ")
         );
     }
     if let Some(failure) = failure {
