@@ -5,11 +5,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fanin_dataflow::{
-    EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Random, Selection, StoreId,
-    WriteJob,
+    EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Outcome, Peer, Random, Selection,
+    StoreId, WriteJob,
 };
 use fanin_events::{Events, Fault, verify};
-use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, Versions};
+use fanin_message::{
+    Closed, EndpointEvent, MessageEndpoint, Options, Settings, SimulatedNetwork as _, Versions,
+};
+use fanin_node::audit::{AuditScope, Finding, audit_on};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on};
 use fanin_node::machine::HostMachine;
@@ -489,4 +492,99 @@ fn seeds_draw_processes_of_both_versions() {
         }
     }
     assert!(upgrades > 10 && reversals > 10 && mixed > 100, "{upgrades}, {reversals}, {mixed}");
+}
+
+/// Lines that the machine of a collector lost with its power leave earlier events unknown in part. A later event without
+/// a decision is a finding.
+#[test]
+fn a_rejection_that_was_lost_with_the_power_is_unknown() {
+    let folder = PathBuf::from("/run");
+    let path = folder.join("collector-0.journal");
+    let record = |at, event, step| EventRecord { at, event: L1Id(event), step };
+    let decided = EventStep::Decided { unit: 0, outcome: Outcome::Rejected };
+    let completed = EventStep::Completed { collector: 0, outcome: Outcome::Rejected };
+    let mut unknown = 0;
+    for seed in 0..40 {
+        let (shared, first) = machine(seed);
+        let supervisor = folder.join("supervisor.journal");
+        let mut supervisor = Journal::open_on(&first, &supervisor, "supervisor", 1, true).unwrap();
+        let mut collector = Journal::open_on(&first, &path, "collector-0", 1, false).unwrap();
+        for event in 0..40 {
+            supervisor.add(&assigned(event), 0);
+            supervisor.add(&record(Instant::START, event, completed), 0);
+            collector.add(&record(Instant::START, event, decided), 0);
+        }
+        supervisor.commit().unwrap();
+        collector.commit().unwrap();
+        let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 40 };
+        let audit = audit_on(&first, &scope).unwrap();
+        assert_eq!((audit.totals.rejected, audit.unknown), (40, 0));
+        shared.lock().lose_power(0);
+        // The collector starts again a millisecond later.
+        let second = next_life(&shared);
+        drop(Journal::open_on(&second, &path, "collector-0", 1000, false).unwrap());
+        let audit = audit_on(&second, &scope).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        assert_eq!(audit.totals.rejected, 40);
+        assert_eq!(audit.torn.contains(&0), audit.unknown > 0, "seed {seed}");
+        unknown += audit.unknown;
+        let supervisor = folder.join("supervisor.journal");
+        let mut supervisor = Journal::open_on(&second, &supervisor, "supervisor", 2000, true).unwrap();
+        supervisor.add(&assigned(40), 0);
+        supervisor.add(&record(Instant::START, 40, completed), 0);
+        supervisor.commit().unwrap();
+        let findings = audit_on(&second, &scope).unwrap_err().findings;
+        assert!(matches!(findings[..], [Finding::NotDecided(L1Id(40))]), "seed {seed}: {findings:?}");
+    }
+    assert!(unknown > 100, "{unknown}");
+}
+
+/// An edge-triggered watch reports bytes once. A process that waits without reading them never reads them.
+#[test]
+fn bytes_that_were_reported_and_not_read_are_noticed() {
+    let mut pair = Pair::new();
+    let address = "10.0.0.2:7000".parse().unwrap();
+    pair.ends[1].listen(address, Options::default()).unwrap();
+    let sender = pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.run(500);
+    pair.polls[1] = false;
+    pair.ends[0].send(sender, 7, 0, &[b"bytes"]).unwrap();
+    pair.run(100);
+    assert!(!pair.shared.lock().net.forgets_input(1), "they are to be reported");
+    let life = ProcessLife { host: 1, number: 1 };
+    ProcessNetwork { shared: pair.shared.clone(), life }.ready(&mut Vec::new());
+    assert!(pair.shared.lock().net.forgets_input(1));
+}
+
+/// A follower that loses its power has every record on disk that its leader acted upon. Both fail at once here.
+#[test]
+fn a_follower_takes_over_after_both_machines_failed() {
+    let (mut lost, mut played) = (0, 0);
+    for seed in 0..150 {
+        let mut world = World::new(seed);
+        let is_pair = |fault: &PlannedFault| matches!(fault.kind, InjectedFault::LosePair { .. });
+        if world.plan.faults.iter().any(is_pair) {
+            world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+            played += 1;
+            lost += u32::from(world.children[0].is_lost);
+        }
+    }
+    assert!(played >= 5 && 2 * lost > played, "{lost} leaders of {played} were lost");
+}
+
+/// Seeds draw each situation of the succession, and endpoints with small limits.
+#[test]
+fn seeds_draw_contests_and_small_limits() {
+    let (mut votes, mut one_way, mut pairs, mut small) = (0, 0, 0, 0);
+    for seed in 0..3000 {
+        let plan = WorldPlan::draw(&mut Random::new(seed));
+        small += u32::from(plan.limits.receive_block_bytes == 4096);
+        let has = |is: fn(&InjectedFault) -> bool| plan.faults.iter().any(|fault| is(&fault.kind));
+        if plan.has_standby() && has(|kind| matches!(kind, InjectedFault::Cut(0, _))) {
+            votes += u32::from(has(|kind| matches!(kind, InjectedFault::LoseVote(_))));
+            one_way += u32::from(has(|kind| matches!(kind, InjectedFault::CutOneWay(0, _))));
+        }
+        pairs += u32::from(has(|kind| matches!(kind, InjectedFault::LosePair { .. })));
+    }
+    assert!(votes > 10 && one_way > 10 && pairs > 50, "{votes}, {one_way}, {pairs}");
+    assert!((800..1200).contains(&small), "{small}");
 }
