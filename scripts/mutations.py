@@ -303,8 +303,8 @@ BUGS = [
     Bug(
         "a-readout-without-its-record-votes",
         f"{NODE}/succession/witness.rs",
-        "votes_from: u64::MAX, promised",
-        "votes_from: 1, promised",
+        "                self.votes_from = u64::MAX;\n",
+        "                self.votes_from = 1;\n",
     ),
     Bug(
         "a-readout-without-its-record-never-votes-again",

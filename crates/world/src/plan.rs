@@ -152,7 +152,7 @@ impl WorldPlan {
         // Draws of its own: the rest of a seed does not depend on them.
         let mut own = Random::new(!random.clone().bits());
         let succession = SuccessionPlaces { readouts, standby: places.len() - 1 };
-        let is_contest = has_standby && !is_rolling && between(&mut own, 1, 4) == 1;
+        let is_contest = has_standby && !is_rolling && between(&mut own, 1, 3) == 1;
         if is_contest {
             faults = succession.draw_faults(&mut own);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);

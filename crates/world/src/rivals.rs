@@ -20,11 +20,11 @@ impl SuccessionPlaces {
         let from = between(random, 800 * MS, 1600 * MS);
         let until = from + between(random, 2500 * MS, 3900 * MS);
         // A contest needs three readouts: with fewer, a majority is all of them.
-        let kind = between(random, if self.readouts == 3 { 1 } else { 3 }, 4);
+        let kind = between(random, if self.readouts == 3 { 1 } else { 5 }, 6);
         let mut faults = match kind {
-            1 => self.lost_vote(random, from, until),
-            2 => self.split_vote(random, from, until),
-            3 => self.replaced_leader(random, from, until),
+            1 | 2 => self.lost_vote(random, from, until),
+            3 | 4 => self.split_vote(random, from, until),
+            5 => self.replaced_leader(random, from, until),
             _ => Self::lost_pair(random, from),
         };
         faults.sort_by_key(|fault| fault.at);
@@ -54,7 +54,7 @@ impl SuccessionPlaces {
     fn split_vote(self, random: &mut Random, from: u64, until: u64) -> Vec<PlannedFault> {
         let (mut faults, shared) = self.contest(random, from, until);
         let at = from + between(random, 750 * MS, 1250 * MS);
-        let slow = InjectedFault::Slow(0, between(random, 500, 2000));
+        let slow = InjectedFault::Slow(0, between(random, 1000, 3000));
         faults.push(PlannedFault { at: from, until, kind: slow });
         faults.push(PlannedFault { at, until, kind: InjectedFault::CutOneWay(0, shared) });
         faults
@@ -75,5 +75,46 @@ impl SuccessionPlaces {
         let until = from + between(random, 200 * MS, 1500 * MS);
         let kind = InjectedFault::LosePair { changes: between(random, 1, 12), after };
         vec![PlannedFault { at: from, until, kind }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::WorldPlan;
+    use crate::world::World;
+
+    /// A follower that loses its power has every record on disk that its leader acted upon. Both fail at once here.
+    #[test]
+    fn a_follower_takes_over_after_both_machines_failed() {
+        let (mut lost, mut played) = (0, 0);
+        for seed in 0..150 {
+            let mut world = World::new(seed);
+            let is_pair = |fault: &PlannedFault| matches!(fault.kind, InjectedFault::LosePair { .. });
+            if world.plan.faults.iter().any(is_pair) {
+                world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+                played += 1;
+                lost += u32::from(world.children[0].is_lost);
+            }
+        }
+        assert!(played >= 5 && 2 * lost > played, "{lost} leaders of {played} were lost");
+    }
+
+    /// Seeds draw each situation of the succession, and endpoints with small limits.
+    #[test]
+    fn seeds_draw_contests_and_small_limits() {
+        let (mut votes, mut one_way, mut pairs, mut small) = (0, 0, 0, 0);
+        for seed in 0..3000 {
+            let plan = WorldPlan::draw(&mut Random::new(seed));
+            small += u32::from(plan.limits.receive_block_bytes == 4096);
+            let has = |is: fn(&InjectedFault) -> bool| plan.faults.iter().any(|fault| is(&fault.kind));
+            if plan.has_standby() && has(|kind| matches!(kind, InjectedFault::Cut(0, _))) {
+                votes += u32::from(has(|kind| matches!(kind, InjectedFault::LoseVote(_))));
+                one_way += u32::from(has(|kind| matches!(kind, InjectedFault::CutOneWay(0, _))));
+            }
+            pairs += u32::from(has(|kind| matches!(kind, InjectedFault::LosePair { .. })));
+        }
+        assert!(votes > 10 && one_way > 10 && pairs > 50, "{votes}, {one_way}, {pairs}");
+        assert!((800..1200).contains(&small), "{small}");
     }
 }
