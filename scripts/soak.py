@@ -116,6 +116,12 @@ def watch(
     return process.returncode, samples, killed
 
 
+def before_audit(samples: list[Sample]) -> list[Sample]:
+    """Leave out the samples after the last started process has ended: the first process then audits."""
+    started = [each.at for each in samples if each.pid != samples[0].pid]
+    return [each for each in samples if each.at <= max(started)] if started else samples
+
+
 def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[int]]]:
     """Add up memory (kB) and descriptors of all processes, or take one; for the second and last quarter."""
     sums: dict[float, list[int]] = defaultdict(lambda: [0, 0])
@@ -192,6 +198,7 @@ def main() -> int:
     if killed:
         by_role = ", ".join(f"{name} {count}" for name, count in sorted(killed.items()))
         print(f"killed {sum(killed.values())}: {by_role}")
+    samples = before_audit(samples)
     if not can_judge(samples):
         seconds = max((each.at for each in samples), default=0.0)
         print(f"exit code of the run: {code}; it ended within {seconds + 1:.0f} s, too early to be judged")

@@ -56,3 +56,15 @@ def test_a_leak_of_memory_or_descriptors_is_found() -> None:
     assert soak.judge("a logger", held(leaking, [12] * 100), None)
     descriptors = [12 + second // 10 for second in range(100)]
     assert soak.judge("a logger", held([20_000] * 100, descriptors), None)
+
+
+def test_the_audit_at_the_end_is_no_growth() -> None:
+    """The first process reads all journals, when the others have ended: that is not judged."""
+    launcher = [soak.Sample(float(at), 1, "run", 3_000 if at < 100 else 180_000, 6) for at in range(150)]
+    loggers = [soak.Sample(float(at), 2, "logger", 9_000, 5) for at in range(100)]
+    samples = sorted(launcher + loggers, key=lambda each: each.at)
+    assert soak.judge("first process", samples, 1)
+    assert not soak.judge("first process", soak.before_audit(samples), 1)
+    assert not soak.judge("all processes", soak.before_audit(samples), None)
+    switch = [soak.Sample(float(at), 1, "switch", 8_000, 5) for at in range(100)]
+    assert soak.before_audit(switch) == switch
