@@ -41,6 +41,10 @@ fn the_system_of_the_services_is_one() {
     std::fs::remove_dir_all(folder).unwrap();
     assert_eq!((system.readouts.len(), system.loggers.len()), (24, 2));
     assert!(system.metrics.is_some());
+    // The loss of the first supervisor's host does not stop the run.
+    assert_eq!(system.count(Role::Supervisor), 2);
+    let host = |address: &str| address.split(':').next().unwrap_or_default().to_owned();
+    assert_ne!(system.standby.as_deref().map(host), Some(host(&system.supervisor)));
 }
 
 #[test]
@@ -126,6 +130,7 @@ fn prometheus_scrapes_every_process_of_the_services_and_loads_the_rules() {
     let port = system.metrics.unwrap().port();
     let hosts = [&system.supervisor]
         .into_iter()
+        .chain(&system.standby)
         .chain(&system.readouts)
         .chain(&system.collectors)
         .chain(&system.loggers);
@@ -146,7 +151,7 @@ fn the_manifest_has_a_pod_for_each_process_of_its_system() {
     std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
     std::fs::write(&path, text.replace("/etc/fanin-key/peers.key", "peers.key")).unwrap();
     let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
-    assert!(system.key.is_some());
+    assert!(system.key.is_some() && system.standby.is_some());
     let documents: Vec<&str> = yaml.split("\n---\n").collect();
     for role in [Role::Supervisor, Role::Readout, Role::Collector, Role::Logger] {
         let of_kind = |kind: &str| {

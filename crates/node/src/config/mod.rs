@@ -403,13 +403,15 @@ impl System {
     /// If neither the count nor the host name decides.
     pub fn index_here(&self, role: Role, host_name: &str) -> Result<u16, IndexError> {
         let count = self.count(role);
-        if count == 1 || role == Role::Supervisor {
+        if count == 1 {
             return Ok(0);
         }
+        let supervisors: Vec<String> = [&self.supervisor].into_iter().chain(&self.standby).cloned().collect();
         let all = match role {
+            Role::Supervisor => &supervisors,
             Role::Readout => &self.readouts,
             Role::Logger => &self.loggers,
-            Role::Supervisor | Role::Collector | Role::Processor => &self.collectors,
+            Role::Collector | Role::Processor => &self.collectors,
         };
         let short = |name: &str| name.split(['.', ':']).next().unwrap_or_default().to_owned();
         let here: Vec<usize> =
@@ -417,6 +419,8 @@ impl System {
         let ordinal = short(host_name).rsplit('-').next().and_then(|end| end.parse::<usize>().ok());
         let index = match here[..] {
             [one] => Some(one),
+            // A host that the map names by its address runs the first supervisor; `--standby` or an index chooses the other.
+            _ if role == Role::Supervisor => Some(0),
             _ => ordinal.filter(|&ordinal| ordinal < count && here.is_empty()),
         };
         index.map(|index| index as u16).ok_or_else(|| IndexError { role, count, host: host_name.to_owned() })
@@ -480,6 +484,10 @@ mod tests {
         assert_eq!(system.index_here(Role::Readout, "ros-07.daq.example"), Ok(7));
         assert_eq!(system.index_here(Role::Logger, "logger-1"), Ok(1));
         assert_eq!(system.index_here(Role::Supervisor, "anything"), Ok(0));
+        let paired = parse(&GOOD.replace("readouts =", "standby = \"daq-b:7000\"\nreadouts =")).unwrap();
+        for (host, index) in [("daq", 0), ("daq-b.example", 1), ("other-1", 0)] {
+            assert_eq!(paired.index_here(Role::Supervisor, host), Ok(index), "{host}");
+        }
         assert!(system.index_here(Role::Collector, "dcm-9").unwrap_err().to_string().contains("--index"));
     }
 
