@@ -15,6 +15,8 @@ def test_systemd_reads_the_unit_without_complaint(tmp_path: Path) -> None:
         pytest.skip("systemd-analyze is missing: this machine has no systemd")
     text = (DEPLOY / "fanin-switch@.service").read_text()
     assert "ExecStart=/usr/bin/fanin switch /etc/fanin/%i.toml" in text
+    # A reboot loses the filters of the bypass; without the file, the unit starts all the same.
+    assert "ExecStartPre=-/etc/fanin/%i.bypass\n" in text
     # The command is not installed here; what matters is everything else.
     unit = tmp_path / "fanin-switch@.service"
     unit.write_text(text.replace("/usr/bin/fanin", "/bin/true"))
