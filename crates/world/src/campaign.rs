@@ -1,12 +1,15 @@
 //! Campaigns: the worlds of many seeds, on several threads.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{WorldFailure, run};
+use crate::verdict;
+use crate::world::World;
+use crate::{WorldFailure, WorldReport, run};
 
 /// The seeds of a campaign, its threads and its end.
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +48,54 @@ impl fmt::Display for FailedSeed {
 pub struct CampaignProgress {
     /// Worlds that were played.
     pub seeds: u64,
-    /// Events that were assigned in worlds without a failure.
+    /// Events that were assigned.
     pub events: u64,
-    /// Faults that happened in worlds without a failure.
+    /// Faults that happened.
     pub faults: u64,
     /// Most steps of a world without a failure.
     pub steps_max: u64,
-    /// Simulated time of all worlds without a failure.
+    /// Simulated time of all worlds, of a failed one up to its failure.
     pub simulated: Duration,
     /// Wall-clock time of the campaign so far.
     pub wall: Duration,
     /// The seeds that failed, in order.
     pub failed: Vec<FailedSeed>,
+}
+
+impl CampaignProgress {
+    /// Adds a world that was played.
+    fn add(&mut self, seed: u64, result: Result<WorldReport, WorldFailure>) {
+        self.seeds += 1;
+        let simulated_ns = match result {
+            Ok(report) => {
+                self.events += report.assigned;
+                self.faults += report.faults;
+                self.steps_max = self.steps_max.max(report.steps);
+                report.simulated_ns
+            }
+            Err(failure) => {
+                self.failed.push(FailedSeed { seed, failure });
+                let (events, faults, simulated_ns) = counts_of_failed(seed);
+                self.events += events;
+                self.faults += faults;
+                simulated_ns
+            }
+        };
+        self.simulated += Duration::from_nanos(simulated_ns);
+    }
+}
+
+/// Returns the assigned events, the faults and the simulated nanoseconds of a failed world up to its failure. It is played
+/// again: equal seeds give equal worlds.
+fn counts_of_failed(seed: u64) -> (u64, u64, u64) {
+    let played = catch_unwind(|| {
+        let mut world = World::new(seed);
+        let _ = catch_unwind(AssertUnwindSafe(|| world.run()));
+        let simulated_ns = world.shared.lock().now;
+        (verdict::progress(&world).assigned, world.faults, simulated_ns)
+    });
+    // A world that fails before its begin has no counts.
+    played.unwrap_or_default()
 }
 
 /// Plays a campaign until its end, or until `stop` is set. `tick` receives the progress about once a second.
@@ -79,17 +118,8 @@ pub fn campaign(
                     let seed = campaign.from + number;
                     let result = run(seed);
                     let (all, ticked) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.seeds += 1;
                     all.wall = start.elapsed();
-                    match result {
-                        Ok(report) => {
-                            all.events += report.assigned;
-                            all.faults += report.faults;
-                            all.steps_max = all.steps_max.max(report.steps);
-                            all.simulated += Duration::from_nanos(report.simulated_ns);
-                        }
-                        Err(failure) => all.failed.push(FailedSeed { seed, failure }),
-                    }
+                    all.add(seed, result);
                     if all.failed.len() >= campaign.failures_max {
                         break;
                     }
@@ -105,4 +135,24 @@ pub fn campaign(
     all.wall = start.elapsed();
     all.failed.sort_by_key(|failed| failed.seed);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_world_counts_in_the_summary() {
+        let (mut held, mut failed) = (CampaignProgress::default(), CampaignProgress::default());
+        for seed in 0..5 {
+            held.add(seed, run(seed));
+            failed.add(seed, Err(WorldFailure::Livelock { count: 1 }));
+        }
+        assert!(held.failed.is_empty() && held.events > 0 && held.faults > 0, "{held:?}");
+        assert_eq!(failed.failed.len(), 5);
+        assert_eq!(
+            (failed.seeds, failed.events, failed.faults, failed.simulated),
+            (held.seeds, held.events, held.faults, held.simulated)
+        );
+    }
 }
