@@ -1,15 +1,17 @@
 //! The sender's process: drives the state machine of `fanin_dataflow` to serve one aggregator.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{
     BarrierMessage, BarrierSender, BarrierSenderConfig, HostKind, Peer, Purpose, stream_seed,
 };
+use fanin_message::SharedKey;
 use fanin_scenario::machines;
 
 use super::config::BarrierSystem;
@@ -25,6 +27,8 @@ const AGGREGATOR: Peer = Peer::Collector(0);
 
 /// Maximum time for a peer to prove that it has the key.
 const GREETING_MAX: Duration = Duration::from_secs(2);
+/// Number of peers that are greeted at the same time.
+const STRANGERS_MAX: usize = 64;
 
 /// Sets the timer slack of this thread to 1 ns instead of 50 µs (`PR_SET_TIMERSLACK`).
 fn sleep_exactly() {
@@ -43,20 +47,12 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     let network = |action| move |source| BarrierError::network(action, &address, source);
     let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
     sleep_exactly();
-    let (stream, from) = loop {
-        let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
-        stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
-        let Some(key) = &system.key else { break (stream, from) };
-        let greeted = stream
-            .set_read_timeout(Some(GREETING_MAX))
-            .and_then(|()| key.accept_stream(&mut &stream))
-            .and_then(|()| stream.set_read_timeout(None));
-        match greeted {
-            Ok(()) => break (stream, from),
-            // This peer was not the aggregator: accept the next connection.
-            Err(error) => eprintln!("rejected a connection from {from}: {error}"),
-        }
-    };
+    let (stream, from) = match &system.key {
+        Some(key) => accept_with_key(&listener, key),
+        None => listener.accept(),
+    }
+    .map_err(network("cannot accept a connection at"))?;
+    stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
     drop(listener);
     let result = if system.scenario.record.windows.contains(&index.into()) {
         serve_traced(system, index, &stream, from)
@@ -66,6 +62,77 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     let path = system.folder.join(sender_file(index.into()));
     let text = serde_json::to_vec(&result).expect("numbers are JSON");
     fs::write(&path, text).map_err(|source| BarrierError::file(&path, source))
+}
+
+/// Accepts connections until a peer proves that it has the key. Peers are greeted at the same time, so that a silent one
+/// delays no other.
+fn accept_with_key(listener: &TcpListener, key: &SharedKey) -> io::Result<(TcpStream, SocketAddr)> {
+    let (sender, greeted) = mpsc::channel();
+    let (accepting, key) = (listener.try_clone()?, key.clone());
+    let strangers = Arc::new(AtomicUsize::new(0));
+    // These threads end by themselves: at the latest at their peer's deadline.
+    std::thread::spawn(move || {
+        loop {
+            // The backlog holds further connections.
+            while strangers.load(Ordering::Acquire) >= STRANGERS_MAX {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let (stream, from) = match accepting.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+            };
+            strangers.fetch_add(1, Ordering::AcqRel);
+            let (sender, key, strangers) = (sender.clone(), key.clone(), Arc::clone(&strangers));
+            std::thread::spawn(move || {
+                match greet(&stream, &key) {
+                    Ok(()) => drop(sender.send(Ok((stream, from)))),
+                    // This peer is not the aggregator.
+                    Err(error) => eprintln!("rejected a connection from {from}: {error}"),
+                }
+                strangers.fetch_sub(1, Ordering::AcqRel);
+            });
+        }
+    });
+    let accepted = greeted.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+    // This ends the first thread's `accept`.
+    rustix::net::shutdown(listener, rustix::net::Shutdown::Both)?;
+    accepted
+}
+
+/// Checks that a peer has the key, within [`GREETING_MAX`] in all.
+fn greet(stream: &TcpStream, key: &SharedKey) -> io::Result<()> {
+    key.accept_stream(&mut UntilDeadline { stream, until: StdInstant::now() + GREETING_MAX })?;
+    stream.set_read_timeout(None)
+}
+
+/// A connection whose reads fail after a deadline, however few bytes each of them returns.
+struct UntilDeadline<'a> {
+    stream: &'a TcpStream,
+    until: StdInstant,
+}
+
+impl Read for UntilDeadline<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(StdInstant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for UntilDeadline<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// Serves the aggregator as [`serve`] does, while a second thread traces the connection's congestion window.
@@ -170,6 +237,40 @@ impl RoundTimeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn silent_strangers_keep_no_aggregator_out() {
+        let key = SharedKey::random().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let strangers: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let own = key.clone();
+        let accepted = std::thread::spawn(move || accept_with_key(&listener, &own));
+        let mut aggregator = TcpStream::connect(address).unwrap();
+        // One after the other, the strangers would take 40 s.
+        aggregator.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        key.greet_stream(&mut aggregator).unwrap();
+        let (_, from) = accepted.join().unwrap().unwrap();
+        assert_eq!(from, aggregator.local_addr().unwrap());
+        drop(strangers);
+    }
+
+    #[test]
+    fn a_stranger_gains_no_time_with_single_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let dribbling = std::thread::spawn(move || {
+            while stranger.write_all(&[0]).is_ok() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let error = greet(&stream, &SharedKey::random().unwrap()).unwrap_err();
+        // A whole greeting with a wrong proof would be `PermissionDenied`.
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
+        drop(stream);
+        dribbling.join().unwrap();
+    }
 
     #[test]
     fn timeouts_belong_to_the_round_in_progress() {
