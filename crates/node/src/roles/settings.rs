@@ -16,6 +16,12 @@ use crate::node::ProcessError;
 /// [`ProcessError::Unsupported`] with the first setting that processes do not support.
 pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     let unsupported = |text: &str| Err(ProcessError::Unsupported(text.to_owned()));
+    let other = |key: &str, given: serde_json::Result<String>, supported: &str| {
+        let given = given.unwrap_or_default();
+        Err(ProcessError::Unsupported(format!(
+            "`{key}` is {given}; the live system does {supported}, and no other"
+        )))
+    };
     match scenario.workload.kind {
         WorkloadKind::EventBuilding => {}
         WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
@@ -24,19 +30,16 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
                  or as `fanin node aggregator` and `fanin node sender`",
             );
         }
-        _ => {
-            return unsupported(
-                "the live system does `workload.kind` \"event-building\", \"fixed-fragment\" and \"fixed-block\", \
-                 and no other",
-            );
+        kind => {
+            let supported = "\"event-building\", \"fixed-fragment\" and \"fixed-block\"";
+            return other("workload.kind", serde_json::to_string(&kind), supported);
         }
     }
     match scenario.shaping.method {
         ShapingMethod::None | ShapingMethod::Credits | ShapingMethod::PacedCredits => {}
-        ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => {
-            return unsupported(
-                "the live system does `shaping.method` \"none\", \"credits\" and \"paced-credits\", and no other",
-            );
+        method @ (ShapingMethod::Fastpass | ShapingMethod::BarrelShifter) => {
+            let supported = "\"none\", \"credits\" and \"paced-credits\"";
+            return other("shaping.method", serde_json::to_string(&method), supported);
         }
     }
     Ok(())
@@ -110,5 +113,22 @@ pub fn logger(scenario: &Scenario) -> LoggerConfig {
         write: WriteModel::External,
         logger_memory: scenario.live.logger_memory,
         ..LoggerConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unsupported_setting_is_named_with_its_value() {
+        let refused = |preset: &str, set: &str| {
+            let scenario = fanin_scenario::load(preset, &[set.to_owned()]).unwrap().scenario;
+            check(&scenario).unwrap_err().to_string()
+        };
+        let kind = refused("lcn15-all-to-all", "run.seed=1");
+        assert!(kind.contains("`workload.kind` is \"all-to-all\"; the live system does"), "{kind}");
+        let method = refused("replay", "shaping.method=fastpass");
+        assert!(method.contains("`shaping.method` is \"fastpass\"; the live system does"), "{method}");
     }
 }

@@ -18,6 +18,7 @@ mod watch;
 
 use std::fmt;
 
+use serde::Serialize;
 use thiserror::Error;
 
 pub use bench::{Bench, BenchError};
@@ -63,7 +64,13 @@ impl LiveRefusal {
         Self::Value { key: key.to_owned(), given: given.to_string(), needed: needed.to_owned() }
     }
 
-    fn switch(section: &str, key: &str, needed: &str) -> Self {
-        Self::value(&format!("{section}.{key}"), "something else", needed)
+    /// Makes the refusal of a value that is written as in the scenario's file.
+    pub(crate) fn named(key: &str, given: &impl Serialize, needed: &str) -> Self {
+        // A name or a number is JSON.
+        Self::value(key, serde_json::to_string(given).unwrap_or_default(), needed)
+    }
+
+    fn switch(section: &str, key: &str, given: &impl Serialize, needed: &str) -> Self {
+        Self::named(&format!("{section}.{key}"), given, needed)
     }
 }

@@ -331,10 +331,10 @@ impl LiveNetwork {
     pub fn check_work(scenario: &Scenario) -> Result<(), LiveRefusal> {
         match scenario.workload.kind {
             WorkloadKind::EventBuilding | WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => Ok(()),
-            WorkloadKind::Push | WorkloadKind::AllToAll => Err(LiveRefusal::value(
+            kind @ (WorkloadKind::Push | WorkloadKind::AllToAll) => Err(LiveRefusal::named(
                 "workload.kind",
-                "this",
-                "\"event-building\", \"fixed-fragment\" or \"fixed-block\" for the live system",
+                &kind,
+                "one that has a live program: \"event-building\", \"fixed-fragment\" or \"fixed-block\"",
             )),
         }
     }
@@ -493,6 +493,8 @@ mod tests {
         assert!(
             refused("leaf-spine", &["network.flow_distribution=ecmp"]).contains("network.flow_distribution")
         );
+        let all_to_all = refused("lcn15-all-to-all", &[]);
+        assert!(all_to_all.starts_with("`workload.kind` is \"all-to-all\""), "{all_to_all}");
         // With one path for every pair, no hash is needed.
         assert!(network("thesis-a-1000hz", &["network.flow_distribution=ecmp", "logger.hosts=0"]).is_ok());
     }

@@ -183,6 +183,7 @@ fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: LinkEnd) -> Result<Pau
             return Err(LiveRefusal::switch(
                 switch.section,
                 "pause.mode",
+                &switch.settings.pause.mode,
                 "\"off\" where there is one switch: the kernel's virtual links obey no PAUSE frames",
             ));
         }
@@ -193,6 +194,7 @@ fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: LinkEnd) -> Result<Pau
         return Err(LiveRefusal::switch(
             switch.section,
             "pause.mode",
+            &own.mode,
             "\"pause\" or \"off\" for the software switch",
         ));
     }
@@ -223,7 +225,7 @@ fn m21(
         ));
     }
     if *buffering != Buffering::Dedicated {
-        return Err(LiveRefusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
+        return Err(LiveRefusal::switch(switch.section, "buffering", buffering, "\"dedicated\" for M21TCP"));
     }
     let mss = transport.segment_payload();
     let frame = full_frame(network) + *frame_overhead;

@@ -105,10 +105,10 @@ const fn word(control: CongestionControl) -> &'static str {
 /// If no kernel has that congestion control.
 pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, LiveRefusal> {
     kernel_name(transport.congestion_control).ok_or_else(|| {
-        LiveRefusal::value(
+        LiveRefusal::named(
             "transport.congestion_control",
-            "one that no kernel has",
-            "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
+            &transport.congestion_control,
+            "one that a kernel has: \"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
         )
     })
 }
