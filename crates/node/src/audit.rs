@@ -44,11 +44,17 @@ pub struct Audit {
     pub checksums: u64,
     /// Events about which nothing can be proven, because older journals were deleted (`live.journal_parts`).
     pub unproven: u64,
-    /// Events with lines that may be missing, because the machine of their collector was booted again: a rejection or a
-    /// shipment of them is not in the collector's journal.
-    pub unknown: u64,
+    /// Events about which something is unknown, because their collector's machine was booted again.
+    pub unknown: Box<UnknownEvents>,
+}
+
+/// Events with lines that may be missing in the journal of their collector. A rejection or a shipment is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnknownEvents {
+    /// Number of events.
+    pub events: u64,
     /// The collectors of these events.
-    pub torn: BTreeSet<u16>,
+    pub collectors: BTreeSet<u16>,
 }
 
 /// Violation of a guarantee that the audit found.
@@ -399,8 +405,10 @@ fn examine(
             breach => findings.push(breach.into()),
         }
     }
-    audit.unknown = trails.unknown.len() as u64;
-    audit.torn = trails.unknown.iter().filter_map(|event| trails.torn.get(event).copied()).collect();
+    *audit.unknown = UnknownEvents {
+        events: trails.unknown.len() as u64,
+        collectors: trails.unknown.iter().filter_map(|event| trails.torn.get(event).copied()).collect(),
+    };
     if !lost.is_empty() {
         let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
         // Losses are reported first.
@@ -435,8 +443,9 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     }
 }
 
-/// Returns the collectors whose machines were booted again while they had a journal, each with the time of its first start
-/// after the last new boot, in picoseconds since 1970. The journals are sorted by name.
+/// Returns the collectors whose machines were booted again while they had a journal. `journals` is sorted by name.
+///
+/// Each has the time of its first start after the last new boot, in picoseconds since 1970.
 fn booted_again(machine: &HostMachine, journals: &[PathBuf]) -> Result<BTreeMap<u16, u128>, Finding> {
     let mut last: BTreeMap<u16, String> = BTreeMap::new();
     let mut booted = BTreeMap::new();

@@ -5,8 +5,8 @@
 //!
 //! A record is a line `TIME L1ID STEP ARGUMENT…`, with the time in picoseconds since an epoch. A header line `# fanin
 //! journal 1 PROCESS epoch-us MICROSECONDS` before the records names the epoch, in microseconds since 1970. Each start of
-//! the process writes a header. The last line may be incomplete. In a journal that is not synchronised, the header also has
-//! `boot ID` before the epoch: after another boot of the machine, lines of the earlier one may be missing.
+//! the process writes a header. The last line may be incomplete. The header of a journal that is not synchronised also has
+//! `boot ID` before the epoch. After another boot of the machine, lines of the earlier one may be missing.
 //!
 //! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
 //! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.

@@ -518,15 +518,15 @@ fn a_rejection_that_was_lost_with_the_power_is_unknown() {
         collector.commit().unwrap();
         let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 40 };
         let audit = audit_on(&first, &scope).unwrap();
-        assert_eq!((audit.totals.rejected, audit.unknown), (40, 0));
+        assert_eq!((audit.totals.rejected, audit.unknown.events), (40, 0));
         shared.lock().lose_power(0);
         // The collector starts again a millisecond later.
         let second = next_life(&shared);
         drop(Journal::open_on(&second, &path, "collector-0", 1000, false).unwrap());
         let audit = audit_on(&second, &scope).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         assert_eq!(audit.totals.rejected, 40);
-        assert_eq!(audit.torn.contains(&0), audit.unknown > 0, "seed {seed}");
-        unknown += audit.unknown;
+        assert_eq!(audit.unknown.collectors.contains(&0), audit.unknown.events > 0, "seed {seed}");
+        unknown += audit.unknown.events;
         let supervisor = folder.join("supervisor.journal");
         let mut supervisor = Journal::open_on(&second, &supervisor, "supervisor", 2000, true).unwrap();
         supervisor.add(&assigned(40), 0);

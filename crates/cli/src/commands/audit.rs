@@ -97,7 +97,7 @@ fn as_json(audited: &Result<Audit, AuditFailure>) -> serde_json::Value {
             "lost": failure.map_or(0, AuditFailure::lost),
             "duplicated": totals.duplicates,
             "unproven": audit.unproven,
-            "unknown": audit.unknown,
+            "unknown": audit.unknown.events,
         },
         "files": audit.files,
         "events_on_disk": audit.events,
@@ -142,12 +142,13 @@ pub(crate) fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
             "", audit.unproven
         );
     }
-    if audit.unknown > 0 {
-        let torn: Vec<String> = audit.torn.iter().map(|collector| format!("collector-{collector}")).collect();
+    if audit.unknown.events > 0 {
+        let torn: Vec<String> =
+            audit.unknown.collectors.iter().map(|collector| format!("collector-{collector}")).collect();
         text += &format!(
             "{:<18}{} events are unknown in part: the machine was booted again under the journal of {}\n",
             "",
-            audit.unknown,
+            audit.unknown.events,
             torn.join(", ")
         );
     }

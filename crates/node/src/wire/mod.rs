@@ -357,7 +357,8 @@ impl PeerConnections {
         let info = self.endpoint.tcp_info(connection);
         self.observer.handle_connected(partner, self.system.machine.now(), info.as_ref());
         if self.table.insert(partner, connection, version) {
-            // The end of the older connection is not reported yet. The role must receive it before the new connection.
+            // The end of the older connection is not reported yet: it came to another address of this host, and the
+            // endpoint keeps names by listener. The role must receive the end before the new connection.
             self.pending.push_back(WireInput::Connected(partner));
             return WireInput::Closed(partner);
         }
