@@ -1,5 +1,6 @@
 // The classical incast in ns-3: one client asks N servers behind one switch for a block each, and asks again when
-// all have answered. Prints one line: senders, segment size, seed, goodput in Mb/s, drops, rounds.
+// all have answered. No round begins after `seconds`; the last one ends. Prints one line: senders, segment size, seed,
+// goodput in Mb/s over all rounds, drops, rounds, times that a server entered CA_LOSS.
 //
 //   incast --senders=16 --mss=1460 --seed=1 --seconds=5
 //
@@ -10,7 +11,6 @@
 #include <iostream>
 #include <vector>
 
-#include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
@@ -23,15 +23,35 @@ namespace {
 
 constexpr uint32_t kRequestBytes = 64;
 
-uint64_t drops = 0;
+uint64_t drops = 0, timeouts = 0;
+
+// A link that delivers each frame up to `jitter` picoseconds late. ns-3 serves the occurrences of one instant in the
+// order of scheduling; a picosecond decides by chance instead.
+class FairChannel : public PointToPointChannel {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId id =
+            TypeId("FairChannel").SetParent<PointToPointChannel>().AddConstructor<FairChannel>();
+        return id;
+    }
+    bool TransmitStart(Ptr<const Packet> packet, Ptr<PointToPointNetDevice> from, Time on_wire) override {
+        on_wire += PicoSeconds(static_cast<int64_t>(random_->GetValue(0.0, jitter)));
+        return PointToPointChannel::TransmitStart(packet, from, on_wire);
+    }
+
+    static double jitter;
+
+  private:
+    Ptr<UniformRandomVariable> random_ = CreateObject<UniformRandomVariable>();
+};
+double FairChannel::jitter = 1000.0;
 
 // One server's end of its connection: answers each request with `block` bytes after a random time.
 class Server {
   public:
-    Server(Ptr<Node> node, uint16_t port, uint32_t block, double delay_us_max) : block_(block) {
+    Server(Ptr<Node> node, uint16_t port, uint32_t block, double delay_us_max)
+        : block_(block), delay_ps_max_(delay_us_max * 1e6) {
         delay_ = CreateObject<UniformRandomVariable>();
-        delay_->SetAttribute("Min", DoubleValue(0.0));
-        delay_->SetAttribute("Max", DoubleValue(delay_us_max));
         listener_ = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
         listener_->Bind(InetSocketAddress(Ipv4Address::GetAny(), port));
         listener_->Listen();
@@ -44,6 +64,12 @@ class Server {
         socket_ = socket;
         socket_->SetRecvCallback(MakeCallback(&Server::HandleRead, this));
         socket_->SetSendCallback(MakeCallback(&Server::HandleRoom, this));
+        auto tcp = DynamicCast<TcpSocketBase>(socket);
+        tcp->TraceConnectWithoutContext("CongState", MakeCallback(&Server::HandleState, this));
+    }
+
+    void HandleState(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state) {
+        timeouts += state == TcpSocketState::CA_LOSS;
     }
 
     void HandleRead(Ptr<Socket> socket) {
@@ -55,7 +81,8 @@ class Server {
         }
         while (asked_ >= kRequestBytes) {
             asked_ -= kRequestBytes;
-            Simulator::Schedule(MicroSeconds(delay_->GetValue()), &Server::Answer, this);
+            auto delay = PicoSeconds(static_cast<int64_t>(delay_->GetValue(0.0, delay_ps_max_)));
+            Simulator::Schedule(delay, &Server::Answer, this);
         }
     }
 
@@ -84,6 +111,7 @@ class Server {
     Ptr<Socket> socket_;
     Ptr<UniformRandomVariable> delay_;
     uint32_t block_;
+    double delay_ps_max_;
     uint64_t asked_ = 0;
     uint64_t unsent_ = 0;
 };
@@ -91,8 +119,9 @@ class Server {
 // The client: a barrier over all its connections.
 class Client {
   public:
-    Client(Ptr<Node> node, const std::vector<Ipv4Address>& servers, uint16_t port, uint32_t block)
-        : block_(block), missing_(servers.size(), 0) {
+    Client(Ptr<Node> node, const std::vector<Ipv4Address>& servers, uint16_t port, uint32_t block,
+           Time until)
+        : block_(block), until_(until), missing_(servers.size(), 0) {
         for (uint32_t i = 0; i < servers.size(); ++i) {
             Ptr<Socket> socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
             socket->SetRecvCallback(MakeCallback(&Client::HandleRead, this));
@@ -109,7 +138,6 @@ class Client {
         }
     }
 
-    uint64_t bytes = 0;
     uint64_t rounds = 0;
 
   private:
@@ -122,16 +150,20 @@ class Client {
             if (packet->GetSize() == 0) {
                 break;
             }
-            bytes += packet->GetSize();
             missing_[index] -= packet->GetSize();
             if (missing_[index] == 0 && --waiting_ == 0) {
                 ++rounds;
+                if (Simulator::Now() >= until_) {
+                    Simulator::Stop();
+                    return;
+                }
                 Ask();
             }
         }
     }
 
     uint32_t block_;
+    Time until_;
     std::vector<Ptr<Socket>> sockets_;
     std::vector<uint32_t> missing_;
     uint32_t waiting_ = 0;
@@ -144,6 +176,7 @@ void HandleDrop(Ptr<const Packet>) { ++drops; }
 int main(int argc, char* argv[]) {
     uint32_t senders = 16, mss = 1460, seed = 1, buffer = 64000, block = 256000;
     double seconds = 5.0, delay_us_max = 100.0;
+    Time::SetResolution(Time::PS);
     CommandLine command(__FILE__);
     command.AddValue("senders", "servers", senders);
     command.AddValue("mss", "TCP payload of a segment, bytes", mss);
@@ -152,6 +185,8 @@ int main(int argc, char* argv[]) {
     command.AddValue("block", "bytes from each server", block);
     command.AddValue("seconds", "simulated time", seconds);
     command.AddValue("delay", "largest service delay, microseconds", delay_us_max);
+    command.AddValue("jitter", "largest random delay of a frame on a link, ps; 0: ties by scheduling",
+                     FairChannel::jitter);
     command.Parse(argc, argv);
     RngSeedManager::SetRun(seed);
 
@@ -178,13 +213,16 @@ int main(int argc, char* argv[]) {
     stack.Install(hub);
     PointToPointHelper link;
     link.SetDeviceAttribute("DataRate", StringValue("1Gbps"));
-    link.SetChannelAttribute("Delay", StringValue("25us"));
     Ipv4AddressHelper address;
     address.SetBase("10.0.0.0", "255.255.255.0");
     std::vector<Ipv4Address> servers;
     TrafficControlHelper traffic_control;
     for (uint32_t i = 0; i <= senders; ++i) {
         NetDeviceContainer devices = link.Install(hub.Get(0), hosts.Get(i));
+        auto channel = CreateObject<FairChannel>();
+        channel->SetAttribute("Delay", StringValue("25us"));
+        DynamicCast<PointToPointNetDevice>(devices.Get(0))->Attach(channel);
+        DynamicCast<PointToPointNetDevice>(devices.Get(1))->Attach(channel);
         if (i == 0) {
             // Host 0 is the client; its port of the switch is the shallow one.
             auto device = DynamicCast<PointToPointNetDevice>(devices.Get(0));
@@ -207,14 +245,15 @@ int main(int argc, char* argv[]) {
     for (uint32_t i = 1; i <= senders; ++i) {
         answering.push_back(std::make_unique<Server>(hosts.Get(i), port, block, delay_us_max));
     }
-    Client client(hosts.Get(0), servers, port, block);
     // The handshakes are over long before this.
     const Time start = MilliSeconds(500);
+    Client client(hosts.Get(0), servers, port, block, start + Seconds(seconds));
     Simulator::Schedule(start, &Client::Ask, &client);
-    Simulator::Stop(start + Seconds(seconds));
     Simulator::Run();
-    std::cout << senders << ' ' << mss << ' ' << seed << ' ' << client.bytes * 8 / seconds / 1e6 << ' ' << drops
-              << ' ' << client.rounds << std::endl;
+    const double taken = (Simulator::Now() - start).GetSeconds();
+    const double goodput = static_cast<double>(client.rounds) * senders * block * 8 / taken / 1e6;
+    std::cout << senders << ' ' << mss << ' ' << seed << ' ' << goodput << ' ' << drops << ' ' << client.rounds << ' '
+              << timeouts << std::endl;
     Simulator::Destroy();
     return 0;
 }
