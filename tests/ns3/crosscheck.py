@@ -11,10 +11,10 @@ Without it, ns-3 is that of the system (Debian: apt-get install g++ libns3-dev).
 simulate). `--ties scheduled` leaves ns-3's own order within an instant.
 
 Both sides frame packets as ns-3's point-to-point links do. No round begins after `--seconds`, the last one
-ends, and the goodput is that of all rounds. Prints mean and standard deviation over seeds as a Markdown table.
-A cell agrees if the means differ by at most two standard errors of the difference, or by 5 %. `--results` keeps
-each run: the same command again runs what is missing. Exit code 1 where fewer than `--agree` of the cells
-agree, 3 where ns-3 is not installed.
+ends, and the goodput is that of all rounds. Prints mean and standard deviation over seeds as a Markdown
+table. A cell agrees if the means differ by at most two standard errors of the difference, or by 5 %.
+`--results` keeps each run: the same command again runs what is missing. Exit code 1 where fewer than `--agree`
+of the cells agree, 3 where ns-3 is not installed.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def library(folder: Path, module: str) -> str:
 
 
 def ns3(binary: Path, seconds: int, jitter: int) -> Run:
-    """Runs of ns-3."""
+    """Return the runs of ns-3."""
 
     def run(mss: int, buffer: int, senders: int, seed: int) -> float:
         values = {"senders": senders, "mss": mss, "buffer": buffer, "seed": seed, "seconds": seconds}
@@ -79,7 +79,7 @@ def ns3(binary: Path, seconds: int, jitter: int) -> Run:
 
 
 def fanin(command: Sequence[str], flag: Sequence[str], seconds: int) -> Run:
-    """Runs of Fanin; `flag` stands before each setting."""
+    """Return the runs of Fanin; `flag` stands before each setting."""
 
     def run(mss: int, buffer: int, senders: int, seed: int) -> float:
         settings = (
@@ -111,7 +111,7 @@ class Results:
                 self.goodputs[tuple(key)] = goodput
 
     def of(self, run: Run, key: tuple[object, ...], cell: tuple[int, int, int, int]) -> float:
-        """The goodput of a cell; runs it if it is not known."""
+        """Return the goodput of a cell; run it if it is not known."""
         whole = (*key, *cell)
         if whole not in self.goodputs:
             self.goodputs[whole] = run(*cell)
