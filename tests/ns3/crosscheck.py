@@ -13,8 +13,8 @@ simulate). `--ties scheduled` leaves ns-3's own order within an instant.
 Both sides frame packets as ns-3's point-to-point links do. No round begins after `--seconds`, the last one
 ends, and the goodput is that of all rounds. Prints mean and standard deviation over seeds as a Markdown
 table. A cell agrees if the means differ by at most two standard errors of the difference, or by 5 %.
-`--results` keeps each run: the same command again runs what is missing. Exit code 1 where fewer than `--agree`
-of the cells agree, 3 where ns-3 is not installed.
+`--results` keeps each run: the same command again runs what is missing. Exit code 1 where fewer than
+`--agree` of the cells agree, 3 where ns-3 is not installed.
 """
 
 import argparse
