@@ -153,7 +153,7 @@ pub enum Finding {
 #[derive(Debug)]
 pub struct AuditFailure {
     /// Figures of the audit, as far as it came.
-    pub audit: Audit,
+    pub audit: Box<Audit>,
     /// All violations, at least one. Lost events come first.
     pub findings: Vec<Finding>,
 }
@@ -309,7 +309,7 @@ pub fn audit_on(machine: &HostMachine, scope: &AuditScope<'_>) -> Result<Audit, 
     if let Err(finding) = examine(machine, scope, &mut audit, &mut findings) {
         findings.push(finding);
     }
-    if findings.is_empty() { Ok(audit) } else { Err(AuditFailure { audit, findings }) }
+    if findings.is_empty() { Ok(audit) } else { Err(AuditFailure { audit: Box::new(audit), findings }) }
 }
 
 /// Reads files and journals and adds to `audit` and `findings`.

@@ -63,6 +63,10 @@ impl SimulatedMachine for TestMachine {
         Duration::ZERO
     }
 
+    fn boot(&self) -> String {
+        unreachable!("a store writes no journal")
+    }
+
     fn network(&self) -> Box<dyn SimulatedNetwork> {
         unreachable!("a store has no connections")
     }

@@ -27,7 +27,12 @@ fn switch() -> Switch<MemoryPorts> {
 }
 
 fn change(switch: &mut Switch<MemoryPorts>, change: PortChange) {
-    switch.handle_command(Command::SetPort(PortChange { name: "p1".to_owned(), ..change })).unwrap();
+    switch.handle_command(Command::SetPort(change)).unwrap();
+}
+
+/// A change of the second port that changes nothing yet.
+fn of_port() -> PortChange {
+    PortChange { name: "p1".to_owned(), ..PortChange::default() }
 }
 
 fn is_clear(switch: &Switch<MemoryPorts>) -> bool {
@@ -41,12 +46,12 @@ fn frames_pass_empty_queues_again_once_no_queue_marks() {
         |name: &str, mark| RingSpec { mark, frames: Some(Packets::new(100)), ..RingSpec::new(name, "p1") };
     let ring = |name: &str, mark| Command::AddRing(spec(name, mark));
     assert!(is_clear(&switch));
-    change(&mut switch, PortChange { mark: Some(Some(mark())), ..PortChange::default() });
+    change(&mut switch, PortChange { mark: Some(Some(mark())), ..of_port() });
     for name in ["a", "b"] {
         switch.handle_command(ring(name, Some(mark()))).unwrap();
     }
     // Each of the three queues marks, until the last one stops.
-    change(&mut switch, PortChange { mark: Some(None), ..PortChange::default() });
+    change(&mut switch, PortChange { mark: Some(None), ..of_port() });
     assert!(!is_clear(&switch), "two rings mark");
     switch.handle_command(Command::SetRing(spec("a", None))).unwrap();
     assert!(!is_clear(&switch), "a ring marks");
@@ -65,7 +70,7 @@ fn frames_pass_empty_queues_again_once_an_ended_impairment_delays_none() {
     let mut now = Instant::START + Duration::from_millis(1);
     let impair = |delay| {
         let spec = ImpairSpec { delay: Duration::from_millis(delay), ..ImpairSpec::default() };
-        PortChange { impair: Some(spec), ..PortChange::default() }
+        PortChange { impair: Some(spec), ..of_port() }
     };
     change(&mut switch, impair(2));
     change(&mut switch, impair(0));
