@@ -319,8 +319,7 @@ impl PacedCredits {
         } else if sent >= *repaired
             && let Some(overdue) = self.overdue.get(&credit.number)
         {
-            // TCP takes longer to repair a lost tail, and no such answer was ahead of this one: the host was late.
-            self.undo_loss(*overdue);
+            self.raise_share_max(*overdue);
         }
         self.on_withdrawn(credit);
         let (bytes, event) = answer;
@@ -530,8 +529,8 @@ impl PacedCredits {
         self.share / share
     }
 
-    /// Undoes the decrease for an answer that was late and not lost.
-    fn undo_loss(&mut self, overdue: OverdueCredit) {
+    /// Lets the share rise again as after late answers. An answer that comes before TCP's least timeout was late, not lost.
+    fn raise_share_max(&mut self, overdue: OverdueCredit) {
         self.losses -= 1;
         self.share_max = (self.share_max / overdue.decrease).min(1.0);
     }

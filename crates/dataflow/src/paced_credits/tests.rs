@@ -168,7 +168,7 @@ fn a_lost_answer_lowers_the_pace_and_frees_its_credit() {
 }
 
 #[test]
-fn an_answer_of_a_late_host_restores_the_pace() {
+fn the_pace_recovers_soon_from_an_answer_of_a_late_host() {
     // Milliseconds until the answer, and whether it was lost: TCP repairs a lost tail after 200 ms or more.
     for (delay, is_lost) in [(50, false), (199, false), (201, true)] {
         let (mut paced, now) = served(100, |_| 400);
@@ -178,10 +178,27 @@ fn an_answer_of_a_late_host_restores_the_pace() {
         assert!(paced.window() < before);
         let end = Instant::new(now.get() + delay * 1_000_000_000);
         paced.on_answer(end, 0, 12, overdue, now, (Bytes::new(12_000), RelativeSize::default()));
-        assert_eq!(paced.window() < before, is_lost, "after {delay} ms");
+        assert_eq!(paced.share_max < 1.0, is_lost, "after {delay} ms");
         assert_eq!(paced.losses(), u64::from(is_lost));
         paced.check_invariants();
     }
+}
+
+#[test]
+fn an_answer_that_waited_behind_a_lost_one_shows_no_late_host() {
+    let (mut paced, now) = served(100, |_| 400);
+    let later = Instant::new(now.get() + 20_000_000_000);
+    let lost = paced.on_sent(now, 0, 12, RelativeSize::default());
+    paced.may_send(later);
+    let behind = paced.on_sent(later, 0, 12, RelativeSize::default());
+    let end = Instant::new(now.get() + 210_000_000_000);
+    paced.may_send(end);
+    for (credit, sent) in [(lost, now), (behind, later)] {
+        paced.on_answer(end, 0, 12, credit, sent, (Bytes::new(12_000), RelativeSize::default()));
+    }
+    assert_eq!(paced.losses(), 2);
+    assert!(paced.share_max < 1.0);
+    paced.check_invariants();
 }
 
 #[test]
