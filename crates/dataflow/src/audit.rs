@@ -41,6 +41,19 @@ pub struct Totals {
     pub duplicates: u64,
 }
 
+impl Totals {
+    /// Counts an event by its outcome.
+    pub fn add(&mut self, outcome: Outcome) {
+        let count = match outcome {
+            Outcome::Rejected => &mut self.rejected,
+            Outcome::Accepted => &mut self.accepted,
+            Outcome::Stored => &mut self.stored,
+            Outcome::Debug => &mut self.debug,
+        };
+        *count += 1;
+    }
+}
+
 /// An event that breaks the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
@@ -139,12 +152,7 @@ impl Auditor {
             match life.check(event, loggers) {
                 Ok((outcome, on_disk)) => {
                     totals.duplicates += u64::from(life.stored.saturating_sub(u32::from(on_disk)));
-                    match outcome {
-                        Outcome::Rejected => totals.rejected += 1,
-                        Outcome::Accepted => totals.accepted += 1,
-                        Outcome::Stored => totals.stored += 1,
-                        Outcome::Debug => totals.debug += 1,
-                    }
+                    totals.add(outcome);
                 }
                 Err(breach) => breaches.push(breach),
             }

@@ -381,10 +381,8 @@ fn examine(
     }
     let rejected = trails.outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Rejected);
     for event in rejected.map(|(&event, _)| event).collect::<Vec<_>>() {
-        if !trails.rejected_by_unit.contains(&event) {
-            if !trails.is_unknown(event) {
-                findings.push(Finding::NotDecided(event));
-            }
+        if !trails.rejected_by_unit.contains(&event) && !trails.is_unknown(event) {
+            findings.push(Finding::NotDecided(event));
         } else if on_disk.contains_key(&event) && !trails.reassigned.contains(&event) {
             findings.push(Finding::RejectedAndStored(event));
         }
@@ -400,8 +398,10 @@ fn examine(
             }
             AuditError::RejectedOnDisk(event) if trails.outcomes.get(&event) == Some(&Outcome::Rejected) => {}
             // A collector that sends an event again notes that in its journal.
-            AuditError::StoredTwice { event, .. } | AuditError::RejectedOnDisk(event)
-                if trails.is_unknown(event) => {}
+            AuditError::StoredTwice { event, copies } if trails.is_unknown(event) => {
+                trails.outcomes.get(&event).into_iter().for_each(|outcome| audit.totals.add(*outcome));
+                audit.totals.duplicates += u64::from(copies - 1);
+            }
             breach => findings.push(breach.into()),
         }
     }

@@ -151,8 +151,6 @@ pub struct HeldByProcess {
 
 /// A process that drives the role `N`.
 struct Process<N> {
-    /// Keeps a second process of this name away from the journal, the socket and the files.
-    _lock: ProcessLock,
     system: System,
     me: Peer,
     clock: ProcessClock,
@@ -171,6 +169,9 @@ struct Process<N> {
     closing: Option<StdInstant>,
     /// True if the next turn is due at once.
     is_busy: bool,
+    /// Keeps a second process of this name away from the journal, the socket and the files. Dropped last: the role still writes
+    /// files as it is dropped.
+    _lock: ProcessLock,
 }
 
 impl<N: RoleNode> Process<N> {

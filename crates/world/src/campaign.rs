@@ -63,8 +63,8 @@ pub struct CampaignProgress {
 }
 
 impl CampaignProgress {
-    /// Adds a world that was played.
-    fn add(&mut self, seed: u64, result: Result<WorldReport, WorldFailure>) {
+    /// Adds a world that was played; `counts` are those of [`counts_of_failed`] for a failed one.
+    fn add(&mut self, seed: u64, result: Result<WorldReport, WorldFailure>, counts: (u64, u64, u64)) {
         self.seeds += 1;
         let simulated_ns = match result {
             Ok(report) => {
@@ -75,10 +75,9 @@ impl CampaignProgress {
             }
             Err(failure) => {
                 self.failed.push(FailedSeed { seed, failure });
-                let (events, faults, simulated_ns) = counts_of_failed(seed);
-                self.events += events;
-                self.faults += faults;
-                simulated_ns
+                self.events += counts.0;
+                self.faults += counts.1;
+                counts.2
             }
         };
         self.simulated += Duration::from_nanos(simulated_ns);
@@ -117,9 +116,11 @@ pub fn campaign(
                     }
                     let seed = campaign.from + number;
                     let result = run(seed);
+                    // Outside the lock: a failed world is played once more.
+                    let counts = if result.is_err() { counts_of_failed(seed) } else { (0, 0, 0) };
                     let (all, ticked) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);
                     all.wall = start.elapsed();
-                    all.add(seed, result);
+                    all.add(seed, result, counts);
                     if all.failed.len() >= campaign.failures_max {
                         break;
                     }
@@ -145,8 +146,8 @@ mod tests {
     fn a_failed_world_counts_in_the_summary() {
         let (mut held, mut failed) = (CampaignProgress::default(), CampaignProgress::default());
         for seed in 0..5 {
-            held.add(seed, run(seed));
-            failed.add(seed, Err(WorldFailure::Livelock { count: 1 }));
+            held.add(seed, run(seed), (0, 0, 0));
+            failed.add(seed, Err(WorldFailure::Livelock { count: 1 }), counts_of_failed(seed));
         }
         assert!(held.failed.is_empty() && held.events > 0 && held.faults > 0, "{held:?}");
         assert_eq!(failed.failed.len(), 5);

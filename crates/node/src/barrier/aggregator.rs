@@ -86,7 +86,7 @@ impl Connections {
             }
             stream.set_nodelay(true).map_err(fail)?;
             if let Some(key) = &system.key {
-                // A sender checks one connection at a time, and may be waiting for another peer's greeting.
+                // A sender checks up to 64 connections at the same time, so that a full one delays this greeting.
                 let greeted = stream
                     .set_read_timeout(Some(CONNECT_MAX))
                     .and_then(|()| key.greet_stream(&mut &stream))

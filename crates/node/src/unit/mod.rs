@@ -10,7 +10,6 @@
 //! | 2 memory | collector | – | – | bytes of the memory, whose descriptor comes along | unit |
 //! | 3 event | collector | step | event | fragments in the table | – |
 //! | 4 decision | unit | 0 reject, 1 accept, 2 the rest, 3 a share of readouts, 4 a share of fragments | event | the share in millionths | – |
-//!
 //! | 5 other versions | collector | layout of the greeting, 2 | versions | – | – |
 //!
 //! Versions are the lowest and the highest of the messages after the greeting that the sender speaks, 16 bits each. Both

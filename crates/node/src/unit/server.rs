@@ -197,17 +197,22 @@ impl Drop for UnitServer {
 
 /// Passes each connection to the unit that its hello names, or to a free unit.
 fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &AtomicBool) {
+    let mut pause = PAUSE_MIN;
     loop {
         let accepted = listener.accept();
         if stopping.load(Ordering::Relaxed) {
             return;
         }
         let mut stream = match accepted {
-            Ok((stream, _)) => stream,
+            Ok((stream, _)) => {
+                pause = PAUSE_MIN;
+                stream
+            }
             Err(error) => {
-                // Such as too many open files: further units may connect later.
+                // Such as too many open files: further units may connect later. A growing pause keeps the log short.
                 tracing::warn!(%error, "cannot accept a unit");
-                std::thread::sleep(PAUSE_MIN);
+                std::thread::sleep(pause);
+                pause = (2 * pause).min(PAUSE_MAX);
                 continue;
             }
         };
