@@ -404,7 +404,7 @@ fn hosts_that_wait_for_a_core_make_a_measurement_invalid() {
         (&false.into(), &serde_json::Value::Null),
         "{machine}"
     );
-    assert!(machine["reason"].is_string() && machine["host_late_ms"].is_f64(), "{machine}");
+    assert!(machine["reason"].is_string() && machine["host_late_ms"].as_f64() > Some(0.0), "{machine}");
 }
 
 /// The core is taken the whole time, so that every attempt is spoilt.

@@ -43,13 +43,12 @@ fn live_runs_find_a_buffer_that_holds_the_burst() {
     let out = format!("--out={}", folder.file("out"));
     let over = "--over=tor.buffer=64..512kB";
     let goal = ["--minimise=mean", "--subject=drops=0", "--simulations=5", over, &out];
-    let output = command(&tune(&goal)).output().unwrap();
     // 4: others keep this machine busy.
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{:?} {}", output.status, stderr(&output));
-    if output.status.code() == Some(4) {
-        assert!(stderr(&output).contains("the machine was the bottleneck"), "{}", stderr(&output));
-        return;
-    }
+    let tried = (0..3).map(|_| command(&tune(&goal)).output().unwrap());
+    let Some(output) = tried.into_iter().find(|output| output.status.code() != Some(4)) else {
+        return common::skip::skip("the machine was the bottleneck three times");
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let value = read(&folder, &output);
     assert_eq!((&value["in"], &value["simulations"]), (&"run".into(), &5.into()));
     let points = value["points"].as_array().unwrap();

@@ -66,7 +66,7 @@ impl Endpoint {
             _ => now.get() - first_sent_at,
         };
         self.sample_rtt(config, rtt_ps);
-        debug_assert!(acked > 0 && last_sent_at <= now.get(), "acknowledged before it was sent");
+        debug_assert!(last_sent_at <= now.get(), "acknowledged before it was sent");
         debug_assert_eq!(self.ca_state, CongestionState::Open, "the fast path of another state");
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);

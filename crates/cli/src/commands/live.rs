@@ -24,6 +24,10 @@ pub(crate) enum LiveEnd {
         /// The loss or failure that its exit code reports.
         fault: Option<String>,
     },
+    /// The machine carries the scenario at no scale, or not at the scale that is set.
+    TooSlow(String),
+    /// The live system cannot be built or does not have what the scenario asks for.
+    Refused(String),
     /// The run has no result, for this reason.
     Missing(String),
 }
@@ -58,6 +62,8 @@ pub(crate) fn measure(
             result: Box::new(fanin_report::read(out)?),
             fault: (code == 1).then_some(reason),
         }),
+        Some(4) => Ok(LiveEnd::TooSlow(reason)),
+        Some(2) => Ok(LiveEnd::Refused(reason)),
         _ if reason.is_empty() => Ok(LiveEnd::Missing("it was ended by force".into())),
         _ => Ok(LiveEnd::Missing(reason)),
     }

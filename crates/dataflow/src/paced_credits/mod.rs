@@ -113,7 +113,7 @@ impl ByteCredit {
 #[derive(Debug, Clone, Copy)]
 struct OverdueCredit {
     bytes: u64,
-    /// Factor by which it lowered the share.
+    /// Factor by which it lowered the limit of the share.
     decrease: f64,
 }
 
@@ -518,15 +518,15 @@ impl PacedCredits {
         }
     }
 
-    /// Lowers the share by the lost part of the window. Returns the factor.
+    /// Lowers the share by the lost part of the window, and limits it. Returns the factor of the limit.
     fn on_loss(&mut self, bytes: u64) -> f64 {
         self.losses += 1;
         let window = (self.share * self.window_full()).max(1.0);
-        let share = self.share;
+        let share_max = self.share_max;
         self.share *= 1.0 - (bytes as f64 / window).min(LOSS_DECREASE_MAX);
         self.share = self.share.max(SHARE_MIN);
         self.share_max = self.share;
-        self.share / share
+        self.share_max / share_max
     }
 
     /// Lets the share rise again as after late answers. An answer that comes before TCP's least timeout was late, not lost.

@@ -169,9 +169,11 @@ fn a_lost_answer_lowers_the_pace_and_frees_its_credit() {
 
 #[test]
 fn the_pace_recovers_soon_from_an_answer_of_a_late_host() {
-    // Milliseconds until the answer, and whether it was lost: TCP repairs a lost tail after 200 ms or more.
-    for (delay, is_lost) in [(50, false), (199, false), (201, true)] {
+    // Milliseconds until the answer, and whether it was lost: TCP repairs a lost tail after 200 ms or more. Late answers may have
+    // lowered the share before.
+    for (delay, is_lost, share) in [(50, false, 1.0), (199, false, 1.0), (50, false, 0.2), (201, true, 1.0)] {
         let (mut paced, now) = served(100, |_| 400);
+        paced.share = share;
         let before = paced.window();
         let overdue = paced.on_sent(now, 0, 12, RelativeSize::default());
         paced.may_send(Instant::new(now.get() + 10_000_000_000));

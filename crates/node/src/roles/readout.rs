@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use fanin_dataflow::{EventRecord, FragmentSource, Message, Peer, Readout, Unexpected};
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 use super::paired::{FromSupervisor, LeaderTracker};
 use super::settings;
@@ -33,7 +33,12 @@ struct Vote {
     written: String,
     leader: LeaderTracker,
     out: VecDeque<(Peer, Message<Data>)>,
+    /// The newest message whose vote could not be written, and the time of the next attempt.
+    unwritten: Option<(Peer, SuccessionMessage, Instant)>,
 }
+
+/// Time after which a vote that could not be written is tried again.
+const VOTE_RETRY: Duration = Duration::from_secs(1);
 
 impl Vote {
     fn open(system: &System, place: u16) -> Result<Self, ProcessError> {
@@ -53,17 +58,23 @@ impl Vote {
             (Witness::default(), String::new())
         };
         let (leader, out) = (LeaderTracker::default(), VecDeque::new());
-        Ok(Self { machine, path, witness, written, leader, out })
+        Ok(Self { machine, path, witness, written, leader, out, unwritten: None })
     }
 
-    /// Answers a supervisor's message after the new state of the vote is on disk. Sends no answer if it cannot be written.
-    fn answer(&mut self, peer: Peer, message: &SuccessionMessage) {
+    /// Answers a supervisor's message after the new state of the vote is on disk. If it cannot be written, sends no answer, and
+    /// tries again later unless a newer message comes.
+    fn answer(&mut self, now: Instant, peer: Peer, message: SuccessionMessage) {
+        let was_written = self.unwritten.take().is_none();
         let mut next = self.witness;
-        let answer = next.handle(message);
+        let answer = next.handle(&message);
         let text = next.to_text();
         if text != self.written {
             if let Err(error) = self.machine.replace(&self.path, text.as_bytes()) {
-                tracing::error!(%error, vote = %self.path.display(), "cannot write the vote; it does not count");
+                if was_written {
+                    let vote = self.path.display();
+                    tracing::error!(%error, %vote, "cannot write the vote; it does not count, trying again");
+                }
+                self.unwritten = Some((peer, message, now + VOTE_RETRY));
                 return;
             }
             self.written = text;
@@ -114,6 +125,7 @@ impl RoleNode for ReadoutNode {
         match &mut self.vote {
             Some(vote) if peer.is_supervisor() => {
                 vote.witness.handle_closed();
+                vote.unwritten.take_if(|(asker, ..)| *asker == peer);
                 if vote.leader.handle_closed(peer) {
                     self.readout.handle_closed(now, Peer::Supervisor);
                 }
@@ -128,7 +140,7 @@ impl RoleNode for ReadoutNode {
                 if let Message::Succession(bytes) = &message
                     && let Some(message) = SuccessionMessage::decode(bytes)
                 {
-                    vote.answer(peer, &message);
+                    vote.answer(now, peer, message);
                 }
                 match vote.leader.handle_message(peer, message) {
                     FromSupervisor::Nothing => return Ok(()),
@@ -161,6 +173,11 @@ impl RoleNode for ReadoutNode {
     }
 
     fn handle_deadline(&mut self, now: Instant) {
+        if let Some(vote) = &mut self.vote
+            && let Some((peer, message, _)) = vote.unwritten.clone().filter(|(.., due)| *due <= now)
+        {
+            vote.answer(now, peer, message);
+        }
         self.readout.handle_deadline(now);
     }
 
@@ -186,7 +203,8 @@ impl RoleNode for ReadoutNode {
     }
 
     fn poll_deadline(&mut self) -> Option<Instant> {
-        self.readout.poll_deadline()
+        let vote = self.vote.as_ref().and_then(|vote| vote.unwritten.as_ref());
+        [self.readout.poll_deadline(), vote.map(|(.., due)| *due)].into_iter().flatten().min()
     }
 
     fn lacks(&self) -> Option<&'static str> {

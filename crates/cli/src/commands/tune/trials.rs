@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fanin_report::{Records, RunResult, ScenarioName};
 use fanin_runs::{RunControl, SweepRun};
@@ -22,6 +23,11 @@ pub(crate) fn cores() -> usize {
 
 /// Runs of a trial before the search ends, because the machine was the bottleneck in each.
 const ATTEMPTS: usize = 2;
+
+/// Time that a run may take beyond its scenario's before it counts as hung.
+const OVERTIME: Duration = Duration::from_secs(120);
+/// Score of a combination of values that the scenario's checks or the live system refuse.
+const REFUSED: Score = Score { violation: f64::INFINITY, objective: f64::MAX };
 
 /// The place where the trials of a search are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +59,8 @@ pub(crate) struct Trials<'a> {
     base: Loaded,
     /// The scale of the first live run, which the others keep.
     scale: Option<f64>,
+    /// True once a live run had a result.
+    has_run: bool,
     played: Vec<Played>,
     failure: Option<Failure>,
 }
@@ -78,6 +86,7 @@ impl<'a> Trials<'a> {
             quiet,
             base,
             scale: None,
+            has_run: false,
             played: Vec::new(),
             failure: None,
         })
@@ -128,15 +137,15 @@ impl<'a> Trials<'a> {
         let mut scores = Vec::new();
         for (trial, loaded) in trials.iter().zip(loaded) {
             let Some((set, _)) = loaded else {
-                // The scenario refuses this combination of values, as its checks say.
-                scores.push(Score { violation: f64::INFINITY, objective: f64::MAX });
+                scores.push(REFUSED);
                 continue;
             };
             match finished.next() {
-                Some(Ok(result)) => {
+                Some(Ok(Some(result))) => {
                     scores.push(self.goal.score(&result.summary, self.objective_value(trial)));
                     self.played.push(Played { set, trial: trial.clone(), result });
                 }
+                Some(Ok(None)) => scores.push(REFUSED),
                 Some(Err(Failure::Stopped)) | None => break,
                 Some(Err(failure)) => {
                     self.failure = Some(failure);
@@ -152,7 +161,7 @@ impl<'a> Trials<'a> {
         trials: &[&(Vec<String>, Loaded)],
         threads: usize,
         bar: &ProgressBar,
-    ) -> Vec<Result<RunResult, Failure>> {
+    ) -> Vec<Result<Option<RunResult>, Failure>> {
         let runs: Vec<SweepRun> = trials
             .iter()
             .map(|(_, loaded)| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
@@ -170,7 +179,7 @@ impl<'a> Trials<'a> {
             }
             result.records = Records::default();
             bar.inc(1);
-            Ok(result)
+            Ok(Some(result))
         })
     }
 
@@ -179,14 +188,16 @@ impl<'a> Trials<'a> {
         &mut self,
         trials: &[&(Vec<String>, Loaded)],
         bar: &ProgressBar,
-    ) -> Vec<Result<RunResult, Failure>> {
+    ) -> Vec<Result<Option<RunResult>, Failure>> {
         let mut results = Vec::new();
-        for (number, (set, loaded)) in trials.iter().enumerate() {
+        let mut number = self.played.len();
+        for (set, loaded) in trials {
             bar.set_message(set.join(" "));
-            let result = self.measure_one(&folder_name(self.played.len() + number), set, loaded);
-            let failed = result.is_err();
+            let result = self.measure_one(&folder_name(number), set, loaded);
+            let has_failed = result.is_err();
+            number += usize::from(matches!(result, Ok(Some(_))));
             results.push(result);
-            if failed {
+            if has_failed {
                 break;
             }
             bar.inc(1);
@@ -194,36 +205,50 @@ impl<'a> Trials<'a> {
         results
     }
 
-    fn measure_one(&mut self, folder: &str, set: &[String], loaded: &Loaded) -> Result<RunResult, Failure> {
+    /// Runs a trial, and once more if the machine was the bottleneck. `None`: the live system refuses these values.
+    fn measure_one(
+        &mut self,
+        folder: &str,
+        set: &[String],
+        loaded: &Loaded,
+    ) -> Result<Option<RunResult>, Failure> {
         let results = ResultFolder::new(self.out.as_deref(), "tune")?;
-        let seed = format!("run.seed={}", loaded.scenario.run.seed);
+        let run = &loaded.scenario.run;
+        let seed = format!("run.seed={}", run.seed);
         let scale = self.scale.map(|scale| format!("run.scale={scale}"));
         let sets: Vec<String> =
             self.source.sets.iter().chain(set).cloned().chain([seed]).chain(scale).collect();
-        for attempt in 1.. {
-            let end = live::measure(Path::new(&self.source.source), &sets, &results.path.join(folder), None)?;
+        let seconds = (run.warmup + run.duration).as_secs_f64();
+        let limit = self.scale.map(|scale| Duration::from_secs_f64(seconds / scale) + OVERTIME);
+        let mut reason = String::new();
+        for _ in 0..ATTEMPTS {
+            let end =
+                live::measure(Path::new(&self.source.source), &sets, &results.path.join(folder), limit)?;
             if interrupt::flag().load(Ordering::Relaxed) {
                 return Err(Failure::Stopped);
             }
-            let failed = |reason: String| Failure::TrialRun { set: set.join(" "), reason };
-            let mut result = match end {
-                LiveEnd::Measured { result, fault: None } => result,
-                LiveEnd::Measured { fault: Some(reason), .. } | LiveEnd::Missing(reason) => {
-                    return Err(failed(reason));
+            reason = match end {
+                LiveEnd::Measured { mut result, fault: None } => match result.summary.invalid() {
+                    Some(reason) => reason.to_owned(),
+                    None => {
+                        let machine = result.summary.machine.as_ref();
+                        self.scale = self.scale.or(machine.and_then(|machine| machine.scale));
+                        self.has_run = true;
+                        result.records = Records::default();
+                        return Ok(Some(*result));
+                    }
+                },
+                LiveEnd::TooSlow(reason) => reason,
+                // The reason why the first run is refused holds for the others, as a rule.
+                LiveEnd::Refused(_) if self.has_run => return Ok(None),
+                LiveEnd::Measured { fault: Some(reason), .. }
+                | LiveEnd::Refused(reason)
+                | LiveEnd::Missing(reason) => {
+                    return Err(Failure::TrialRun { set: set.join(" "), reason });
                 }
             };
-            match result.summary.invalid() {
-                Some(_) if attempt < ATTEMPTS => {}
-                Some(reason) => return Err(Failure::Bottleneck { reason: reason.to_owned() }),
-                None => {
-                    self.scale =
-                        self.scale.or(result.summary.machine.as_ref().and_then(|machine| machine.scale));
-                    result.records = Records::default();
-                    return Ok(*result);
-                }
-            }
         }
-        unreachable!("the last attempt returns")
+        Err(Failure::Bottleneck { reason })
     }
 
     /// Loads the scenario of a trial, with its settings; `None` if the scenario's checks refuse the values.

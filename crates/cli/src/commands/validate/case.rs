@@ -172,7 +172,9 @@ impl Case {
                 result.label = "measured".into();
                 (*result).into()
             }
-            LiveEnd::Missing(reason) => Measurement::Missing(reason),
+            LiveEnd::TooSlow(reason) | LiveEnd::Refused(reason) | LiveEnd::Missing(reason) => {
+                Measurement::Missing(reason)
+            }
         })
     }
 
