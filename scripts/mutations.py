@@ -1,7 +1,8 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
-Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list]. Each bug is a small
-change of one file, which is taken back afterwards. The files must have no changes of their own.
+Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list].
+Each bug is a small change of one file, which is taken back afterwards. The files must have no changes of
+their own.
 See docs/engineering/worlds.md.
 """
 

@@ -13,6 +13,7 @@ use fanin_message::{
     Closed, EndpointEvent, MessageEndpoint, Options, Settings, SimulatedNetwork as _, Versions,
 };
 use fanin_node::audit::{AuditScope, Finding, audit_on};
+use fanin_node::config::Role;
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on};
 use fanin_node::machine::HostMachine;
@@ -334,6 +335,27 @@ fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
         paused += 1;
     }
     assert!(paused > 20, "{paused}");
+}
+
+/// A readout whose disk is full when the first leader is chosen cannot write its vote. It votes once its disk takes it: a
+/// system in which a readout abstains has not recovered (`World::is_secured`).
+#[test]
+fn a_vote_that_the_disk_refused_is_written_later() {
+    let mut full = 0;
+    for seed in 0..120 {
+        let mut world = World::new(seed);
+        let readouts = world.plan.places.iter().filter(|place| place.role == Role::Readout).count();
+        if !world.plan.has_standby() || readouts < 3 {
+            continue;
+        }
+        let kind = InjectedFault::DiskFull(2);
+        world.plan.faults = vec![PlannedFault { at: 1, until: 2_500_000_000, kind }];
+        world.plan.stop_at = 4_000_000_000;
+        (world.plan.is_rolling, world.plan.is_long) = (false, false);
+        world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        full += 1;
+    }
+    assert!(full > 10, "{full}");
 }
 
 /// Two endpoints on two machines, which are polled whenever something happens.
