@@ -87,6 +87,7 @@ if [[ $EUID -ne 0 ]]; then
     verify "$out/loopback"
 fi
 say
+mkdir -p out
 "$fanin" report "${results[@]}" --out out/report.html
 say
 say "Measured on this machine:"
