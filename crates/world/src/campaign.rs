@@ -63,24 +63,25 @@ pub struct CampaignProgress {
 }
 
 impl CampaignProgress {
-    /// Adds a world that was played; `counts` are those of [`counts_of_failed`] for a failed one.
+    /// Adds a world that was played, with its assigned events, faults and simulated nanoseconds.
     fn add(&mut self, seed: u64, result: Result<WorldReport, WorldFailure>, counts: (u64, u64, u64)) {
+        let (events, faults, simulated_ns) = counts;
         self.seeds += 1;
-        let simulated_ns = match result {
-            Ok(report) => {
-                self.events += report.assigned;
-                self.faults += report.faults;
-                self.steps_max = self.steps_max.max(report.steps);
-                report.simulated_ns
-            }
-            Err(failure) => {
-                self.failed.push(FailedSeed { seed, failure });
-                self.events += counts.0;
-                self.faults += counts.1;
-                counts.2
-            }
-        };
+        self.events += events;
+        self.faults += faults;
         self.simulated += Duration::from_nanos(simulated_ns);
+        match result {
+            Ok(report) => self.steps_max = self.steps_max.max(report.steps),
+            Err(failure) => self.failed.push(FailedSeed { seed, failure }),
+        }
+    }
+}
+
+/// Returns the assigned events, the faults and the simulated nanoseconds of a world.
+fn counts_of(seed: u64, result: &Result<WorldReport, WorldFailure>) -> (u64, u64, u64) {
+    match result {
+        Ok(report) => (report.assigned, report.faults, report.simulated_ns),
+        Err(_) => counts_of_failed(seed),
     }
 }
 
@@ -117,7 +118,7 @@ pub fn campaign(
                     let seed = campaign.from + number;
                     let result = run(seed);
                     // Outside the lock: a failed world is played once more.
-                    let counts = if result.is_err() { counts_of_failed(seed) } else { (0, 0, 0) };
+                    let counts = counts_of(seed, &result);
                     let (all, ticked) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);
                     all.wall = start.elapsed();
                     all.add(seed, result, counts);
@@ -146,8 +147,12 @@ mod tests {
     fn a_failed_world_counts_in_the_summary() {
         let (mut held, mut failed) = (CampaignProgress::default(), CampaignProgress::default());
         for seed in 0..5 {
-            held.add(seed, run(seed), (0, 0, 0));
-            failed.add(seed, Err(WorldFailure::Livelock { count: 1 }), counts_of_failed(seed));
+            for (all, result) in
+                [(&mut held, run(seed)), (&mut failed, Err(WorldFailure::Livelock { count: 1 }))]
+            {
+                let counts = counts_of(seed, &result);
+                all.add(seed, result, counts);
+            }
         }
         assert!(held.failed.is_empty() && held.events > 0 && held.faults > 0, "{held:?}");
         assert_eq!(failed.failed.len(), 5);

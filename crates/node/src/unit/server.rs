@@ -219,12 +219,12 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
         let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
         let Ok(Some((frame, _))) = protocol::receive(&mut stream) else { continue };
         let Some(version) = common_version(&stream, &frame, name) else { continue };
-        let free = |desk: &&Desk| lock(&desk.process).is_none() && lock(&desk.connected).is_none();
-        let desk = match frame.first {
-            ANY_UNIT => desks.iter().find(free),
-            unit => usize::try_from(unit).ok().and_then(|unit| desks.get(unit)),
+        let free = |desk: &Desk| lock(&desk.process).is_none() && lock(&desk.connected).is_none();
+        let place = match frame.first {
+            ANY_UNIT => desks.iter().position(free),
+            unit => usize::try_from(unit).ok(),
         };
-        let Some(desk) = desk else {
+        let Some((place, desk)) = place.and_then(|place| Some((place, desks.get(place)?))) else {
             tracing::warn!(
                 unit = frame.first,
                 pid = frame.second,
@@ -232,7 +232,6 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
             );
             continue;
         };
-        let place = desks.iter().position(|other| std::ptr::eq(other, desk)).unwrap_or_default();
         let greeting = UnitFrame::with_versions(HELLO, place as u64, 0);
         if protocol::send(&stream, greeting, None).is_err() {
             continue;

@@ -10,7 +10,7 @@ use super::lines::{self, AdvicePart, SmallestBuffer};
 use super::{Adviser, PRECISION};
 use crate::commands::source::Source;
 use crate::commands::tune::table::{Tuned, figure_text};
-use crate::commands::tune::trials::{self, TrialPlace, Trials};
+use crate::commands::tune::trials::{TrialPlace, Trials};
 use crate::failure::Failure;
 
 /// Compared figures: first the depth of the deepest queue, which scales the buffers.
@@ -103,8 +103,7 @@ impl Adviser<'_> {
         let goal = Goal::new(Objective::new(Sense::Minimise, "mean")?, Vec::new())?;
         let name = lines::folder_name(AdvicePart::Laboratory, &measured.label);
         let out = self.arguments.out.as_ref().map(|out| out.join(&name));
-        let place =
-            TrialPlace::Simulator { threads: self.arguments.threads.map_or_else(trials::cores, usize::from) };
+        let place = TrialPlace::simulator(self.arguments.threads);
         let mut trials = Trials::new(&source, &[], &goal, place, out.as_deref(), self.arguments.quiet)?;
         let seeds = self.arguments.seeds.max(SEEDS_MIN);
         let limits = SearchLimits { seeds, simulations: seeds as usize, precision: PRECISION };

@@ -13,7 +13,7 @@ use fanin_tune::{Constraint, Gear, GearMemory, Goal, KeyRange, Objective, Search
 use crate::commands::sim;
 use crate::commands::source::Source;
 use crate::commands::tune::table::Tuned;
-use crate::commands::tune::trials::{self, TrialPlace, Trials};
+use crate::commands::tune::trials::{TrialPlace, Trials};
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use lines::{Advice, AdviceLine, AdvicePart};
@@ -190,8 +190,7 @@ impl Adviser<'_> {
         let source = Source { source: self.source.source.clone(), sets };
         let folder = lines::folder_name(part, name);
         let out = self.arguments.out.as_ref().map(|out| out.join(&folder));
-        let place =
-            TrialPlace::Simulator { threads: self.arguments.threads.map_or_else(trials::cores, usize::from) };
+        let place = TrialPlace::simulator(self.arguments.threads);
         let mut trials = Trials::new(&source, keys, goal, place, out.as_deref(), self.arguments.quiet)?;
         let limits = SearchLimits {
             seeds: self.arguments.seeds,

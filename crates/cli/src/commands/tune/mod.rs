@@ -104,9 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = Source { source: arguments.source.source.clone(), sets };
     let keys = keys(&source, &goal, &arguments.over)?;
     let place = match arguments.place {
-        SearchPlace::Sim => {
-            TrialPlace::Simulator { threads: arguments.threads.map_or_else(trials::cores, usize::from) }
-        }
+        SearchPlace::Sim => TrialPlace::simulator(arguments.threads),
         SearchPlace::Run => TrialPlace::Live,
     };
     let mut trials = Trials::new(&source, &keys, &goal, place, arguments.out.as_deref(), arguments.quiet)?;

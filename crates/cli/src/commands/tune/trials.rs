@@ -16,11 +16,6 @@ use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Returns the default number of simulations at a time: the number of cores.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Runs of a trial before the search ends, because the machine was the bottleneck in each.
 const ATTEMPTS: usize = 2;
 
@@ -36,6 +31,14 @@ pub(crate) enum TrialPlace {
     Simulator { threads: usize },
     /// On this machine, one after the other.
     Live,
+}
+
+impl TrialPlace {
+    /// Returns the simulator with `threads` at a time, by default one for each core.
+    pub(crate) fn simulator(threads: Option<u16>) -> Self {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Self::Simulator { threads: threads.map_or_else(cores, usize::from) }
+    }
 }
 
 /// A trial that was played.
@@ -57,10 +60,8 @@ pub(crate) struct Trials<'a> {
     out: Option<PathBuf>,
     quiet: bool,
     base: Loaded,
-    /// The scale of the first live run, which the others keep.
+    /// The scale of the first live run, which the others keep; `None` before its result.
     scale: Option<f64>,
-    /// True once a live run had a result.
-    has_run: bool,
     played: Vec<Played>,
     failure: Option<Failure>,
 }
@@ -86,7 +87,6 @@ impl<'a> Trials<'a> {
             quiet,
             base,
             scale: None,
-            has_run: false,
             played: Vec::new(),
             failure: None,
         })
@@ -233,14 +233,13 @@ impl<'a> Trials<'a> {
                     None => {
                         let machine = result.summary.machine.as_ref();
                         self.scale = self.scale.or(machine.and_then(|machine| machine.scale));
-                        self.has_run = true;
                         result.records = Records::default();
                         return Ok(Some(*result));
                     }
                 },
                 LiveEnd::TooSlow(reason) => reason,
                 // The reason why the first run is refused holds for the others, as a rule.
-                LiveEnd::Refused(_) if self.has_run => return Ok(None),
+                LiveEnd::Refused(_) if self.scale.is_some() => return Ok(None),
                 LiveEnd::Measured { fault: Some(reason), .. }
                 | LiveEnd::Refused(reason)
                 | LiveEnd::Missing(reason) => {
