@@ -97,7 +97,7 @@ pub(crate) enum Failure {
     Switch(#[from] fanin_switch::StartError),
     /// The switch's control interface cannot be opened as configured.
     #[error(transparent)]
-    Control(#[from] fanin_switch::control::StartError),
+    Control(#[from] fanin_switch::control::ControlStartError),
     /// A running switch does not answer, or refuses.
     #[error(transparent)]
     Client(#[from] fanin_switch::control::ClientError),

@@ -41,6 +41,6 @@ mod words;
 pub use error::{Fault, ReadError};
 pub use event::{Event, EventId, Fragment};
 pub use reader::{Events, Format, UnknownName};
-pub use summary::{SizeMoments, SizeShape, Summary};
+pub use summary::{FileSummary, SizeMoments, SizeShape};
 pub use table::SizesTableError;
 pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

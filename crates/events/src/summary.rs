@@ -61,7 +61,7 @@ pub struct SourceSummary {
 
 /// The summary of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct FileSummary {
     /// The format of the file.
     pub format: Format,
     /// Number of events.
@@ -79,7 +79,7 @@ pub struct Summary {
     pub fragment_bytes: SizeMoments,
     /// Each source, in ascending order.
     pub sources: Vec<SourceSummary>,
-    /// Variation of event and fragment sizes; see [`Summary::size_line`].
+    /// Variation of event and fragment sizes; see [`FileSummary::size_line`].
     pub spread: SizeSpread,
 }
 
@@ -101,7 +101,7 @@ pub enum SizeShape {
     Polynomial,
 }
 
-impl Summary {
+impl FileSummary {
     /// Reads all events of a file.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl fmt::Display for Ppm {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for FileSummary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = |moments: &SizeMoments| {
             format!("mean {:.1}, sd {:.1}, {} to {}", moments.mean, moments.sd, moments.min, moments.max)
@@ -215,11 +215,11 @@ impl SummaryBuilder {
     }
 
     /// Makes the summary of all events added.
-    pub fn finish(self, format: Format) -> Summary {
+    pub fn finish(self, format: Format) -> FileSummary {
         let log_mean = self.log_sum / self.log_count.max(1.0);
         let log_variance = (self.log_squares / self.log_count.max(1.0) - log_mean * log_mean).max(0.0);
         let sources = self.sources.into_iter();
-        Summary {
+        FileSummary {
             format,
             events: self.event_bytes.count,
             runs: self.runs.into_iter().collect(),

@@ -4,7 +4,7 @@ mod common;
 
 use common::small;
 use fanin_events::convert::{Pairing, compare, to_atlas, to_frag};
-use fanin_events::{Events, Format, Summary, atlas, frag, models, verify};
+use fanin_events::{Events, FileSummary, Format, atlas, frag, models, verify};
 use proptest::prelude::*;
 
 /// Calls every function of this crate on a file; returns the number of events read before the first fault.
@@ -38,7 +38,7 @@ fn use_all(bytes: &[u8]) -> Option<usize> {
     assert!(report.faults.iter().all(|fault| fault.offset <= bytes.len() as u64));
     assert_eq!(report.faults.is_empty(), report.fault_count == 0);
     assert!(!fault_seen || report.fault_count > 0);
-    let summary = Summary::read(bytes);
+    let summary = FileSummary::read(bytes);
     assert_eq!(summary.is_err(), fault_seen);
     let _ = models::fit(bytes);
     let _ = to_frag(bytes, std::io::sink());

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::small;
-use fanin_events::{Events, Summary, models, verify};
+use fanin_events::{Events, FileSummary, models, verify};
 
 /// The system's allocator, with the largest single request and the most memory in use at once.
 struct Counting;
@@ -55,7 +55,7 @@ fn no_lie_costs_memory() {
                         || events.resync() && events.next().is_some()
                     {}
                 }
-                let _ = (verify(&damaged), Summary::read(&damaged), models::fit(&damaged));
+                let _ = (verify(&damaged), FileSummary::read(&damaged), models::fit(&damaged));
                 let peak = PEAK.load(Ordering::Relaxed) - before;
                 let max = bytes.len() * TIMES_MAX + FIXED_MAX;
                 assert!(peak <= max, "{name}: {word:#x} at {at} costs {peak} bytes of memory");

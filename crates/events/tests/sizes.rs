@@ -3,7 +3,7 @@
 mod common;
 
 use common::shared;
-use fanin_events::{SizeShape, Summary, models, sample};
+use fanin_events::{FileSummary, SizeShape, models, sample};
 
 fn near(actual: f64, needed: f64, tolerance: f64) {
     assert!((actual - needed).abs() <= tolerance, "{actual} is not {needed} ± {tolerance}");
@@ -12,7 +12,7 @@ fn near(actual: f64, needed: f64, tolerance: f64) {
 #[test]
 fn the_numbers_of_the_km3net_file() {
     let Some(bytes) = shared("frag/km3net_run25291_L1.frag") else { return };
-    let summary = Summary::read(&bytes).unwrap();
+    let summary = FileSummary::read(&bytes).unwrap();
     assert_eq!((summary.events, summary.sources.len()), (3, 453));
     // numpy's values.
     near(summary.fragment_bytes.mean, 2278.3, 0.1);
@@ -22,7 +22,7 @@ fn the_numbers_of_the_km3net_file() {
 
 #[test]
 fn the_numbers_of_the_sample_and_its_scenario() {
-    let summary = Summary::read(&sample::km3net()).unwrap();
+    let summary = FileSummary::read(&sample::km3net()).unwrap();
     assert_eq!(summary.event_bytes.total, 1_030_362 + 1_035_852);
     near(summary.spread.sigma, 0.002_656_9, 1e-6);
     // Nearly all of the spread is the fragments' own.
@@ -55,7 +55,7 @@ fn the_numbers_of_the_sample_and_its_scenario() {
 #[test]
 fn models_of_the_bes3_sources_add_up_to_the_events() {
     let bytes = sample::bes3();
-    let summary = Summary::read(&bytes).unwrap();
+    let summary = FileSummary::read(&bytes).unwrap();
     let models = models::fit(&bytes).unwrap();
     assert_eq!(models.len(), 42);
     // A least-squares fit with a constant term passes through the means, so that sources add up to the mean event.

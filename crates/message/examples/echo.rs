@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use fanin_message::{Backend, EndpointEvent, MessageEndpoint, Options, Settings};
+use fanin_message::{Backend, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -15,8 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("uring") => Backend::Uring,
         _ => Backend::Epoll,
     };
-    let mut endpoint = MessageEndpoint::new(Settings { name, backend, ..Settings::default() })?;
-    let listener = endpoint.listen(address.parse()?, Options::default())?;
+    let mut endpoint =
+        MessageEndpoint::new(EndpointSettings { name, backend, ..EndpointSettings::default() })?;
+    let listener = endpoint.listen(address.parse()?, ConnectionOptions::default())?;
     let address = endpoint.local_address(listener).ok_or("the listener has no address")?;
     writeln!(std::io::stdout(), "{address}")?;
     while let Some(event) = endpoint.poll(None)? {

@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
+//! use fanin_message::{EndpointEvent, ConnectionOptions, EndpointSettings, MessageEndpoint};
 //!
-//! let named = |name: &str| MessageEndpoint::new(Settings { name: name.into(), ..Settings::default() });
+//! let named = |name: &str| MessageEndpoint::new(EndpointSettings { name: name.into(), ..EndpointSettings::default() });
 //! let (mut server, mut client) = (named("supervisor")?, named("collector-1")?);
-//! let listener = server.listen("127.0.0.1:0".parse()?, Options::default())?;
+//! let listener = server.listen("127.0.0.1:0".parse()?, ConnectionOptions::default())?;
 //! let address = server.local_address(listener).ok_or("no address")?;
-//! client.connect("supervisor", address, Options::default());
+//! client.connect("supervisor", address, ConnectionOptions::default());
 //!
 //! let mut answered = false;
 //! while !answered {
@@ -71,7 +71,7 @@ pub use frame::{HEADER_BYTES, Header, Oversize};
 pub use hello::{BadHello, NAME_BYTES_MAX};
 pub use limits::{Limits, RESERVED_KINDS, Timing};
 pub use net::{Interest, Readiness, SimulatedNetwork, SimulatedSocket};
-pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
+pub use options::{Address, Backend, ConnectionOptions, EndpointSettings, Greeting, SameName};
 pub use outbox::Unsent;
 pub use pool::Payload;
 pub use socket::{Misfit, OptionError, OsError, SocketError, SocketOptions, clamp_window};

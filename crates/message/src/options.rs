@@ -12,7 +12,7 @@ use crate::versions::Versions;
 
 /// Settings of an endpoint.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct EndpointSettings {
     /// Name of this side in greetings.
     pub name: String,
     /// Versions of the application's messages that this side speaks. Default: version 1 alone.
@@ -61,7 +61,7 @@ pub enum SameName {
 
 /// Settings of the connections to one address, or of one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ConnectionOptions {
     /// Options of the socket.
     pub socket: SocketOptions,
     /// Time limits of the connection.
@@ -81,7 +81,7 @@ pub struct Options {
     pub same_name: SameName,
 }
 
-impl Default for Options {
+impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
             socket: SocketOptions::default(),

@@ -7,7 +7,7 @@ mod skip;
 use std::time::{Duration, Instant};
 
 use common::{endpoint, listen, quick, raw, until};
-use fanin_message::{EndpointEvent, Greeting, NotAccepting, Options};
+use fanin_message::{ConnectionOptions, EndpointEvent, Greeting, NotAccepting};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;
@@ -15,7 +15,7 @@ pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll
 #[test]
 fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itself() {
     let mut server = endpoint("server");
-    let (listener, address) = listen(&mut server, Options { greeting: Greeting::Bare, ..quick() });
+    let (listener, address) = listen(&mut server, ConnectionOptions { greeting: Greeting::Bare, ..quick() });
     let mut peers: Vec<_> = (0..40).map(|_| raw(address)).collect();
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     let before = getrlimit(Resource::Nofile);

@@ -4,7 +4,7 @@ use fanin_units::wire;
 
 /// The bytes that a link adds to an IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Framing {
+pub struct FrameOverhead {
     /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.
     pub link_bytes: u32,
     /// Least bytes of an IP packet on the link. Shorter packets are padded to it.
@@ -13,7 +13,7 @@ pub struct Framing {
     pub stored_bytes: u32,
 }
 
-impl Framing {
+impl FrameOverhead {
     /// IPv4 and TCP headers without options.
     pub const HEADER_BYTES: u32 = wire::IP_TCP_HEADERS;
     /// IPv4 without options, and the longest TCP header.
@@ -59,9 +59,12 @@ mod tests {
     #[test]
     fn short_packets_are_padded_on_ethernet_alone() {
         // A full segment of 1460 bytes, and an acknowledgement, with 40 bytes of headers each.
-        assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.wire_bytes(ip)), [1538, 84]);
-        assert_eq!([1500, 40].map(|ip| Framing::POINT_TO_POINT.wire_bytes(ip)), [1502, 42]);
-        assert_eq!([Framing::ETHERNET, Framing::POINT_TO_POINT].map(Framing::pause_bytes), [84, 6]);
-        assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.frame_bytes(ip)), [1518, 64]);
+        assert_eq!([1500, 40].map(|ip| FrameOverhead::ETHERNET.wire_bytes(ip)), [1538, 84]);
+        assert_eq!([1500, 40].map(|ip| FrameOverhead::POINT_TO_POINT.wire_bytes(ip)), [1502, 42]);
+        assert_eq!(
+            [FrameOverhead::ETHERNET, FrameOverhead::POINT_TO_POINT].map(FrameOverhead::pause_bytes),
+            [84, 6]
+        );
+        assert_eq!([1500, 40].map(|ip| FrameOverhead::ETHERNET.frame_bytes(ip)), [1518, 64]);
     }
 }

@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Duration, Rate, wire};
 
-use crate::Framing;
+use crate::FrameOverhead;
 #[cfg(doc)]
 use crate::Paths;
 use crate::switches::{SwitchKind, SwitchRole};
@@ -63,7 +63,7 @@ pub struct Network {
     /// The settings of switches, by role.
     pub switches: Vec<SwitchKind>,
     /// The bytes that the links add to an IP packet.
-    pub framing: Framing,
+    pub framing: FrameOverhead,
     /// Bytes that a switch stores of a full frame. They convert a threshold in packets to bytes.
     pub frame_bytes: u32,
 }
@@ -76,8 +76,8 @@ impl Default for Network {
             nodes,
             links,
             switches,
-            framing: Framing::ETHERNET,
-            frame_bytes: Framing::ETHERNET.frame_bytes(wire::ETHERNET_MTU),
+            framing: FrameOverhead::ETHERNET,
+            frame_bytes: FrameOverhead::ETHERNET.frame_bytes(wire::ETHERNET_MTU),
         }
     }
 }

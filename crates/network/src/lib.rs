@@ -25,7 +25,7 @@ pub use contention::{
     CollectionWork, ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks,
 };
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
-pub use framing::Framing;
+pub use framing::FrameOverhead;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, reverse};
 pub use ideal::{Answers, Ideal, ideal_time};
 pub use paths::{Paths, Spread};

@@ -3,7 +3,7 @@
 use fanin_scenario::Transport;
 use fanin_units::{Bytes, Packets, wire};
 
-use crate::Framing;
+use crate::FrameOverhead;
 
 /// Segments of a message, and the bytes around each of them on a link. All sizes are bytes.
 ///
@@ -11,7 +11,7 @@ use crate::Framing;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentFraming {
     /// The bytes that the links add to an IP packet.
-    pub framing: Framing,
+    pub framing: FrameOverhead,
     /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a loss, so
     /// a lossless ideal has none.
     pub options: u64,
@@ -36,14 +36,18 @@ pub struct WireMessage {
 
 impl SegmentFraming {
     /// Ethernet with an MTU of 1500, IPv4, TCP without options.
-    pub const ETHERNET: Self =
-        Self { framing: Framing::ETHERNET, options: 0, mtu: wire::ETHERNET_MTU as u64, mss_max: u64::MAX };
+    pub const ETHERNET: Self = Self {
+        framing: FrameOverhead::ETHERNET,
+        options: 0,
+        mtu: wire::ETHERNET_MTU as u64,
+        mss_max: u64::MAX,
+    };
 
     /// The point-to-point framing of ns-3 in the M21TCP paper: a two-byte header.
-    pub const NS3_POINT_TO_POINT: Self = Self { framing: Framing::POINT_TO_POINT, ..Self::ETHERNET };
+    pub const NS3_POINT_TO_POINT: Self = Self { framing: FrameOverhead::POINT_TO_POINT, ..Self::ETHERNET };
 
     /// The segments of a scenario's connections, on links with this framing.
-    pub fn of(transport: &Transport, framing: Framing) -> Self {
+    pub fn of(transport: &Transport, framing: FrameOverhead) -> Self {
         Self {
             framing,
             options: transport.option_bytes().get(),
@@ -66,7 +70,7 @@ impl SegmentFraming {
 
     /// Bytes of IP and TCP headers, options included.
     pub const fn headers(&self) -> u64 {
-        Framing::HEADER_BYTES as u64 + self.options
+        FrameOverhead::HEADER_BYTES as u64 + self.options
     }
 
     /// Bytes of link time of a frame in addition to its IP datagram: 38 on Ethernet (thesis §2.2.1).
@@ -134,12 +138,12 @@ impl SegmentFraming {
     /// The largest frame without payload in a switch's memory, in bytes: an acknowledgement with the most options of
     /// TCP.
     pub const fn ack_buffered_max(&self) -> u64 {
-        self.framing.frame_bytes(Framing::HEADER_BYTES_MAX) as u64
+        self.framing.frame_bytes(FrameOverhead::HEADER_BYTES_MAX) as u64
     }
 
     /// Bytes of link time of the largest frame without payload.
     pub const fn ack_wire_max(&self) -> u64 {
-        self.framing.wire_bytes(Framing::HEADER_BYTES_MAX) as u64
+        self.framing.wire_bytes(FrameOverhead::HEADER_BYTES_MAX) as u64
     }
 
     /// An acknowledgement without payload and options: 64 B of frame and 84 B of link time on Ethernet.

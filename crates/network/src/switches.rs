@@ -1,6 +1,6 @@
 //! The switches of a scenario by role, with the settings and the scenario's section of each role.
 
-use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
+use fanin_scenario::{Buffering, Ecn, Scenario, SwitchSettings};
 
 /// The role of a switch in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,15 +66,15 @@ impl SwitchRole {
 
 /// The software switch of a hybrid has the settings of its core, but queues in daqrings. It never marks: `core.ecn`
 /// describes the hardware, and daqrings mark nothing early.
-fn software(scenario: &Scenario) -> Switch {
-    Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
+fn software(scenario: &Scenario) -> SwitchSettings {
+    SwitchSettings { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
 }
 
 /// The settings that all switches of a role share.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SwitchKind {
     /// The settings of these switches.
-    pub settings: Switch,
+    pub settings: SwitchSettings,
     /// True if links to other switches are uplinks, which may have a buffer size of their own.
     pub has_uplinks: bool,
     /// The section of the scenario that describes them.

@@ -105,7 +105,7 @@ fn check(scenario: &Scenario) -> usize {
     }
     // No collection is faster than the fastest path. The ideal is that of the nearest pair, without detours.
     let ideal = Ideal::new(scenario, &network, &roles, Duration::ZERO, 0, payload).unwrap();
-    if network.framing == fanin_network::Framing::ETHERNET {
+    if network.framing == fanin_network::FrameOverhead::ETHERNET {
         let time = ideal.time(ideal.segments().wire_bytes(payload));
         assert!(time <= shortest + Duration::from_micros(1), "{time} of {shortest}");
         if redirected == 0 {

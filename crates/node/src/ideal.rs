@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use fanin_report::{EventRow, Ideal};
+use fanin_report::{EventRow, IdealFigures};
 use fanin_scenario::Scenario;
 use fanin_units::Rate;
 
@@ -64,13 +64,13 @@ pub fn fill(rows: &mut [EventRow], scenario: &Scenario, speed: LoopbackRate) {
 }
 
 /// Returns the ideal of an event of mean size; `None` if no event was collected.
-pub fn state(scenario: &Scenario, rows: &[EventRow], speed: LoopbackRate) -> Option<Ideal> {
+pub fn state(scenario: &Scenario, rows: &[EventRow], speed: LoopbackRate) -> Option<IdealFigures> {
     let sizes: Vec<u64> =
         rows.iter().filter(|row| row.last_byte_ps.is_some()).map(|row| row.size_bytes).collect();
     let mean = sizes.iter().sum::<u64>().checked_div(sizes.len() as u64)?;
     let ideal_ms = speed.time_ps(mean, scenario) as f64 / 1e9;
     let delay = scenario.readout.response_delay;
-    Some(Ideal {
+    Some(IdealFigures {
         collection_time_ms: Some(ideal_ms),
         goodput_bps: Some(speed.bytes_per_s * 8.0),
         how: Some(format!(

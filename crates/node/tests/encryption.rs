@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::EventStep;
-use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, SharedKey, Tls};
+use fanin_message::{
+    Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SharedKey, Tls,
+};
 use fanin_node::audit::{AuditScope, audit};
 use fanin_node::config::{ConfigError, Role, System};
 use fanin_node::journal;
@@ -74,8 +76,13 @@ fn stored(folder: &Path) -> u64 {
 /// How an attempt to connect as `collector-0` ends.
 fn attempt(address: SocketAddr, tls: Option<Tls>) -> Closed {
     let mut endpoint =
-        MessageEndpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
-    endpoint.connect("readout-0", address, Options { tls, backoff: None, ..Options::default() });
+        MessageEndpoint::new(EndpointSettings { name: "collector-0".into(), ..EndpointSettings::default() })
+            .unwrap();
+    endpoint.connect(
+        "readout-0",
+        address,
+        ConnectionOptions { tls, backoff: None, ..ConnectionOptions::default() },
+    );
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         match endpoint.poll(Some(until)).unwrap() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{Limited, System, random, send, slow_disk};
 use fanin_dataflow::{EventStep, Outcome, Peer};
-use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
+use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint};
 use fanin_node::config::Role;
 use rustix::process::Signal;
 
@@ -210,8 +210,9 @@ fn nonsense_is_shut_out_and_costs_nothing() {
 /// Connects under a name, sends messages, and waits until it is shut out or has been heard.
 fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
     let mut endpoint =
-        MessageEndpoint::new(Settings { name: name.to_owned(), ..Settings::default() }).unwrap();
-    endpoint.connect("", address, Options { backoff: None, ..Options::default() });
+        MessageEndpoint::new(EndpointSettings { name: name.to_owned(), ..EndpointSettings::default() })
+            .unwrap();
+    endpoint.connect("", address, ConnectionOptions { backoff: None, ..ConnectionOptions::default() });
     let until = Instant::now() + Duration::from_millis(500);
     while let Some(event) = endpoint.poll(Some(until)).unwrap() {
         match event {

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use common::System;
 use fanin_dataflow::Peer;
-use fanin_message::{EndpointEvent, MessageEndpoint, Options, RESERVED_KINDS, Settings, SharedKey};
+use fanin_message::{
+    ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, RESERVED_KINDS, SharedKey,
+};
 use fanin_node::config::Role;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
@@ -75,9 +77,13 @@ fn record_greeting(address: SocketAddr, key: Option<SharedKey>) -> Vec<u8> {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let via = proxy.local_addr().unwrap();
     let caller = std::thread::spawn(move || {
-        let settings = Settings { name: "collector-1".into(), ..Settings::default() };
+        let settings = EndpointSettings { name: "collector-1".into(), ..EndpointSettings::default() };
         let mut endpoint = MessageEndpoint::new(settings).unwrap();
-        endpoint.connect("readout-0", via, Options { key, backoff: None, ..Options::default() });
+        endpoint.connect(
+            "readout-0",
+            via,
+            ConnectionOptions { key, backoff: None, ..ConnectionOptions::default() },
+        );
         let event = endpoint.poll(Some(Instant::now() + PATIENCE)).unwrap();
         assert!(matches!(event, Some(EndpointEvent::Connected { .. })), "{event:?}");
     });
@@ -292,10 +298,14 @@ fn a_peer_that_is_missed_because_of_its_key_is_named_so() {
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.by_ref().any(|line| line.contains("listening")), "it does not listen");
-    let settings = Settings { name: "collector-0".into(), ..Settings::default() };
+    let settings = EndpointSettings { name: "collector-0".into(), ..EndpointSettings::default() };
     let mut endpoint = MessageEndpoint::new(settings).unwrap();
     let key = Some(SharedKey::random().unwrap());
-    endpoint.connect("supervisor", address, Options { key, backoff: None, ..Options::default() });
+    endpoint.connect(
+        "supervisor",
+        address,
+        ConnectionOptions { key, backoff: None, ..ConnectionOptions::default() },
+    );
     let event = endpoint.poll(Some(Instant::now() + PATIENCE)).unwrap();
     assert!(matches!(event, Some(EndpointEvent::Failed { .. })), "{event:?}");
     // Both lines come: the refused connection, and the peer that is missed.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::System;
 use fanin_dataflow::{EventStep, EventStream, L1Id, Message, Peer};
-use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings, SharedKey};
+use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
 use fanin_node::codec::{decode, encode};
 use fanin_node::config::Role;
@@ -162,8 +162,9 @@ fn deleted_journals_leave_events_unproven_and_the_others_proven() {
 /// How an attempt to connect as `collector-0` ends.
 fn attempt(address: &str, name: &str, key: Option<SharedKey>) -> String {
     let mut endpoint =
-        MessageEndpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
-    endpoint.connect(name, address, Options { key, backoff: None, ..Options::default() });
+        MessageEndpoint::new(EndpointSettings { name: "collector-0".into(), ..EndpointSettings::default() })
+            .unwrap();
+    endpoint.connect(name, address, ConnectionOptions { key, backoff: None, ..ConnectionOptions::default() });
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         match endpoint.poll(Some(until)).unwrap() {
@@ -232,8 +233,9 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     let address = system.live.system().address(Peer::Logger(0)).unwrap().to_owned();
     let key = system.live.system().key.clone();
     let mut endpoint =
-        MessageEndpoint::new(Settings { name: "collector-1".into(), ..Settings::default() }).unwrap();
-    endpoint.connect("logger-0", address.as_str(), Options { key, ..Options::default() });
+        MessageEndpoint::new(EndpointSettings { name: "collector-1".into(), ..EndpointSettings::default() })
+            .unwrap();
+    endpoint.connect("logger-0", address.as_str(), ConnectionOptions { key, ..ConnectionOptions::default() });
     let event = L1Id(3_000_000_000);
     let send = |endpoint: &mut MessageEndpoint, to, message: Message<Data>| {
         let (kind, stream) = (message.message_type(), message.stream_id());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use fanin_plan::{Options, plain, plan};
+use fanin_plan::{PlanOptions, plain, plan};
 
 const ROUNDS: u32 = 200;
 
@@ -11,7 +11,7 @@ fn main() {
     for preset in fanin_scenario::presets() {
         let Ok(loaded) = fanin_scenario::load(preset.name, &[]) else { continue };
         let fragment_sizes = fanin_runs::fragment_sizes(&loaded.scenario).ok();
-        let options = Options { fragment_sizes, ..Options::default() };
+        let options = PlanOptions { fragment_sizes, ..PlanOptions::default() };
         let start = Instant::now();
         let mut characters = 0;
         for _ in 0..ROUNDS {

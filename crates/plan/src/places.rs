@@ -1,14 +1,14 @@
 //! The queues on the way to a collector, taken from the graph of the network.
 
 use fanin_network::{InputLinks, LinkClass, SwitchKind};
-use fanin_scenario::Switch;
+use fanin_scenario::SwitchSettings;
 use fanin_units::Rate;
 
 /// A queue on the way to a collector, before its verdict.
 #[derive(Clone, Copy)]
 pub(crate) struct QueuePlace<'a> {
     pub(crate) name: &'a str,
-    pub(crate) switch: &'a Switch,
+    pub(crate) switch: &'a SwitchSettings,
     /// Highest inflow at this queue from the data of all collectors together.
     pub(crate) inflow: Rate,
     pub(crate) outflow: Rate,

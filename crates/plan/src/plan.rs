@@ -21,7 +21,7 @@ use crate::wire::goodput_ideal;
 
 /// Options of the planner, in addition to the scenario.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct PlanOptions {
     /// Prices and dimensions.
     pub catalogue: Catalogue,
     /// The fragment sizes, if the scenario takes them from a file. They override the scenario's own.
@@ -33,7 +33,7 @@ pub struct Options {
     pub cost: bool,
 }
 
-impl Default for Options {
+impl Default for PlanOptions {
     fn default() -> Self {
         Self {
             catalogue: Catalogue::shipped(),
@@ -125,7 +125,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// If fragment sizes are known only from a file, answers are empty, the network is unsuitable, or products of numbers overflow.
-pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
+pub fn plan(scenario: &Scenario, options: &PlanOptions) -> Result<Plan, PlanError> {
     assert!(
         !options.quantile.is_zero() && options.quantile < Ratio::ONE,
         "a quantile is above 0 and below 1, not {}",
@@ -341,7 +341,7 @@ impl Plan {
     }
 }
 
-fn cost(s: &Scenario, system: &SystemFigures, options: &Options) -> Cost {
+fn cost(s: &Scenario, system: &SystemFigures, options: &PlanOptions) -> Cost {
     let ports = system.ports;
     let spines =
         if system.has(SwitchRole::Spine) { u64::from(s.network.leaf_spine.spines) } else { SWEEP_SPINES[1] };

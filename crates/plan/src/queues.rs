@@ -2,7 +2,7 @@
 
 use fanin_network::InputLinks;
 use fanin_queueing::pause_headroom;
-use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
+use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, SwitchSettings};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
@@ -396,7 +396,7 @@ fn active_collectors(system: &SystemFigures, place: &QueuePlace<'_>) -> u64 {
 }
 
 fn capacity(
-    switch: &Switch,
+    switch: &SwitchSettings,
     place: &QueuePlace<'_>,
     burst: &Burst,
     ring: bool,

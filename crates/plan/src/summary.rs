@@ -23,27 +23,27 @@ pub struct PlannedScenario {
 
 /// A plan's summary as one JSON object. A key that does not apply is absent.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct PlannedSummary {
     schema: &'static str,
     kind: &'static str,
     version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
     scenario: PlannedScenario,
-    load: Load,
-    ideal: IdealFigures,
+    load: PlannedLoad,
+    ideal: PlannedIdeal,
     plan: Details,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Load {
+struct PlannedLoad {
     last_hop: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     uplink: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct IdealFigures {
+struct PlannedIdeal {
     collection_time_ms: f64,
     goodput_bps: u64,
     how: String,
@@ -202,16 +202,19 @@ impl Plan {
         scenario: PlannedScenario,
         version: &'static str,
         commit: Option<String>,
-    ) -> Summary {
+    ) -> PlannedSummary {
         let (outcome, text) = self.verdict();
-        Summary {
+        PlannedSummary {
             schema: SCHEMA,
             kind: "plan",
             version,
             commit,
             scenario,
-            load: Load { last_hop: share(self.last_hop_load()), uplink: self.uplink_load().map(share) },
-            ideal: IdealFigures {
+            load: PlannedLoad {
+                last_hop: share(self.last_hop_load()),
+                uplink: self.uplink_load().map(share),
+            },
+            ideal: PlannedIdeal {
                 collection_time_ms: self.ideal.collection_time.value.as_millis_f64(),
                 goodput_bps: self.ideal.goodput.value.get(),
                 how: self.ideal.collection_time.text(),

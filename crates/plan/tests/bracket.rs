@@ -1,12 +1,12 @@
 //! The bracket of a verdict that depends holds the simulation's outcome.
 
-use fanin_plan::{BurstOutcome, LossBracket, Losses, Options, Plan, PlannedScenario, plan};
+use fanin_plan::{BurstOutcome, LossBracket, Losses, Plan, PlanOptions, PlannedScenario, plan};
 use fanin_runs::{RunControl, run};
 use fanin_scenario::{Scenario, load, load_text};
 use fanin_units::Ratio;
 
 fn planned(scenario: &Scenario) -> Plan {
-    plan(scenario, &Options::default()).unwrap()
+    plan(scenario, &PlanOptions::default()).unwrap()
 }
 
 fn preset(name: &str, sets: &[&str]) -> Scenario {

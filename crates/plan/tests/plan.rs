@@ -1,6 +1,8 @@
 //! The planner on whole scenarios: every preset, and the set-ups whose outcome the papers report.
 
-use fanin_plan::{BurstOutcome, Options, Plan, PlanError, PlannedScenario, TextRole, WIDTH_MAX, plain, plan};
+use fanin_plan::{
+    BurstOutcome, Plan, PlanError, PlanOptions, PlannedScenario, TextRole, WIDTH_MAX, plain, plan,
+};
 use fanin_units::{Bytes, Duration, Ratio};
 use serde_json::Value;
 
@@ -8,12 +10,12 @@ fn planned(name: &str, sets: &[&str]) -> Plan {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let loaded = fanin_scenario::load(name, &sets).unwrap();
     let fragment_sizes = Some(fanin_runs::fragment_sizes(&loaded.scenario).unwrap());
-    plan(&loaded.scenario, &Options { cost: true, fragment_sizes, ..Options::default() }).unwrap()
+    plan(&loaded.scenario, &PlanOptions { cost: true, fragment_sizes, ..PlanOptions::default() }).unwrap()
 }
 
 fn from_text(text: &str) -> Plan {
     let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
-    plan(&loaded.scenario, &Options::default()).unwrap()
+    plan(&loaded.scenario, &PlanOptions::default()).unwrap()
 }
 
 fn json(plan: &Plan) -> Value {
@@ -287,17 +289,17 @@ fn a_leaf_spine_network_comes_with_its_cost() {
 }
 
 fn plan_default(scenario: &fanin_scenario::Scenario) -> Plan {
-    plan(scenario, &Options::default()).unwrap()
+    plan(scenario, &PlanOptions::default()).unwrap()
 }
 
 #[test]
 fn sizes_from_a_file_have_to_be_given() {
     let text = "[readout]\nfragment_size = { distribution = 'file', path = 'run.root' }\n";
     let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
-    let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
+    let error = plan(&loaded.scenario, &PlanOptions::default()).unwrap_err();
     assert_eq!(error.to_string(), "readout.fragment_size: give the mean of the sizes in run.root");
     let sizes = loaded.scenario.readout.fragment_size.sizes_with_mean(Bytes::new(1_100), 12);
-    let options = Options { fragment_sizes: Some(sizes), ..Options::default() };
+    let options = PlanOptions { fragment_sizes: Some(sizes), ..PlanOptions::default() };
     let plan = plan(&loaded.scenario, &options).unwrap();
     assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "2112 kB");
 }
@@ -318,7 +320,7 @@ fn sizes_beyond_arithmetic_are_refused() {
         "readout.memory=\"64 TiB\"",
     ];
     let loaded = fanin_scenario::load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap();
-    let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
+    let error = plan(&loaded.scenario, &PlanOptions::default()).unwrap_err();
     assert!(matches!(error, PlanError::TooLarge { .. }));
 }
 
@@ -379,7 +381,7 @@ fn extreme_settings_never_panic() {
             }
         }
         let Ok(loaded) = fanin_scenario::load("thesis-a-1000hz", &sets) else { continue };
-        match plan(&loaded.scenario, &Options::default()) {
+        match plan(&loaded.scenario, &PlanOptions::default()) {
             Ok(plan) => {
                 planned += 1;
                 assert!(!plan.table(plain).is_empty());
@@ -410,6 +412,6 @@ fn sizes_that_round_to_nothing_are_refused() {
         event_max: None,
         event_sigma: 0.0,
     };
-    let options = Options { fragment_sizes: Some(sizes), ..Options::default() };
+    let options = PlanOptions { fragment_sizes: Some(sizes), ..PlanOptions::default() };
     assert!(matches!(plan(&scenario, &options), Err(PlanError::Empty)));
 }

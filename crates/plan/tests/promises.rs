@@ -1,6 +1,6 @@
 //! The plan never promises what the simulation breaks: where it says that no frame is lost, none is.
 
-use fanin_plan::{BurstOutcome, Losses, Options, plan};
+use fanin_plan::{BurstOutcome, Losses, PlanOptions, plan};
 use fanin_runs::{RunControl, fragment_sizes, run};
 use fanin_scenario::{Scenario, load, load_text};
 
@@ -29,7 +29,7 @@ fn large_events_of_a_wide_distribution_are_not_promised_to_fit() {
     ] {
         let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
         let scenario = load_text("varying", VARYING, &sets).unwrap().scenario;
-        let plan = plan(&scenario, &Options::default()).unwrap();
+        let plan = plan(&scenario, &PlanOptions::default()).unwrap();
         let (outcome, text) = plan.verdict();
         assert_ne!(plan.losses(), Losses::Never, "{text}");
         assert_eq!(outcome, BurstOutcome::Loses, "{sets:?}: {text}");
@@ -48,7 +48,7 @@ fn room_for_all_that_can_be_on_its_way_is_a_proof() {
     ] {
         let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
         let scenario = load(name, &sets).unwrap().scenario;
-        let plan = plan(&scenario, &Options::default()).unwrap();
+        let plan = plan(&scenario, &PlanOptions::default()).unwrap();
         assert_eq!(plan.losses(), Losses::Never, "{name} {sets:?}: {:?}", plan.proof);
         assert_eq!(drops(&scenario, 1), 0, "{name} {sets:?}");
     }
@@ -94,7 +94,7 @@ fn with_verdict(
     let buffers = switches.iter().map(|switch| format!("{switch}.buffer={buffer} B"));
     let sets: Vec<String> = sets.iter().cloned().chain(buffers).collect();
     let scenario = load_text("small", text, &sets).ok()?.scenario;
-    let options = Options { fragment_sizes: fragment_sizes(&scenario).ok(), ..Options::default() };
+    let options = PlanOptions { fragment_sizes: fragment_sizes(&scenario).ok(), ..PlanOptions::default() };
     let plan = plan(&scenario, &options).ok()?;
     (plan.losses() == losses).then_some((scenario, sets))
 }

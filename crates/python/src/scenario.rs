@@ -1,6 +1,6 @@
 //! Scenarios, which are loaded and checked as by the command, and passed on as text.
 
-use fanin_plan::{Catalogue, Options, PlannedScenario};
+use fanin_plan::{Catalogue, PlanOptions, PlannedScenario};
 use fanin_scenario::import::{ImportOptions, import};
 use fanin_scenario::{Errors, Loaded, Problem};
 use fanin_units::{Bytes, Ratio};
@@ -89,7 +89,7 @@ impl LoadedScenario {
         };
         let sizes = sizes.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let options =
-            Options { catalogue: Catalogue::shipped(), fragment_sizes: Some(sizes), quantile, cost };
+            PlanOptions { catalogue: Catalogue::shipped(), fragment_sizes: Some(sizes), quantile, cost };
         let name = PlannedScenario { name: self.loaded.name.clone(), hash: self.hash.clone() };
         py.detach(|| {
             let plan = fanin_plan::plan(scenario, &options).map_err(|error| error.to_string())?;

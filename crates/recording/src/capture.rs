@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fanin_network::{Framing, PortIndex};
+use fanin_network::{FrameOverhead, PortIndex};
 use fanin_tcp::{Flags, Segment, SynOptions};
 use fanin_units::{Bytes, Instant, Rate, wire};
 
@@ -29,7 +29,7 @@ pub struct LinkCapture {
     /// The link's rate.
     pub rate: Rate,
     /// The bytes that the link adds to an IP packet.
-    pub framing: Framing,
+    pub framing: FrameOverhead,
     /// Right shift of the windows in the headers.
     pub window_scale: u8,
     /// The frames, in the order of time.
@@ -62,7 +62,7 @@ impl LinkCapture {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let application = concat!("fanin ", env!("CARGO_PKG_VERSION"));
         let mut capture = fanin_report::Capture::new(out, application, 0)?;
-        let (link, uncaptured_bytes) = if self.framing == Framing::POINT_TO_POINT {
+        let (link, uncaptured_bytes) = if self.framing == FrameOverhead::POINT_TO_POINT {
             (capture.add_ppp_interface(&self.link, self.rate)?, 0)
         } else {
             (capture.add_interface(&self.link, self.rate, Bytes::ZERO)?, CHECK_BYTES)
@@ -88,7 +88,7 @@ impl LinkCapture {
         let (source, destination) =
             if seen.end.is_multiple_of(2) { (SERVER_PORT, client) } else { (client, SERVER_PORT) };
         let mut bytes = Vec::with_capacity(ETHERNET_HEADER + IP_BYTES + TCP_BYTES + 40);
-        if self.framing == Framing::POINT_TO_POINT {
+        if self.framing == FrameOverhead::POINT_TO_POINT {
             bytes.extend(PPP_IPV4);
         } else {
             for node in [to, from] {
@@ -243,7 +243,7 @@ mod tests {
         LinkCapture {
             link: "tor:0->collector:0".into(),
             rate: Rate::new(1_000_000_000),
-            framing: Framing::ETHERNET,
+            framing: FrameOverhead::ETHERNET,
             window_scale: 7,
             frames: Vec::new(),
             ends: vec![[0, 1], [1, 0]],
@@ -334,7 +334,7 @@ mod tests {
     fn a_point_to_point_link_has_two_bytes_before_the_packet() {
         let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
         let capture =
-            LinkCapture { framing: Framing::POINT_TO_POINT, frames: vec![seen(full, 0)], ..capture() };
+            LinkCapture { framing: FrameOverhead::POINT_TO_POINT, frames: vec![seen(full, 0)], ..capture() };
         assert_eq!(capture.head(&capture.frames[0])[..3], [0x00, 0x21, 0x45]);
         let mut file = Vec::new();
         capture.write(&mut file).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fanin_network::{CollectionWork, MeasuredCollection, NodeIndex, PortIndex, ScheduleFigures, SharedLinks};
 use fanin_report::{
-    Bound, EventRow, Load, MeanP99, Network, ScheduleTimes, Span, Summary, Tcp, WarmupLosses,
+    Bound, EventRow, Load, MeanP99, NetworkFigures, ScheduleTimes, Span, Summary, TcpFigures, WarmupLosses,
 };
 use fanin_units::{Duration, Instant};
 
@@ -53,7 +53,7 @@ impl Finished<'_> {
         let collectors: BTreeSet<NodeIndex> = self.roles.collectors.iter().copied().collect();
         let reverse = network.ports().filter(|&port| collectors.contains(&network.source(port)));
         let outputs = network.ports().filter(|&port| !network.is_host(network.source(port)));
-        summary.network = Some(Network {
+        summary.network = Some(NetworkFigures {
             packets: Some(after.frames - before.frames),
             bytes: Some(after.bytes - before.bytes),
             reverse_bytes: Some(reverse.map(|port| after.port_bytes_since(before, port)).sum()),
@@ -65,7 +65,7 @@ impl Finished<'_> {
         });
         summary.warmup =
             (before.drops > 0).then_some(WarmupLosses { drops: before.drops, timeouts: before.timeouts });
-        summary.tcp = uses_tcp.then(|| Tcp {
+        summary.tcp = uses_tcp.then(|| TcpFigures {
             segments: Some(after.segments - before.segments),
             retransmits: Some(after.retransmits - before.retransmits),
             timeouts: Some(after.timeouts - before.timeouts),

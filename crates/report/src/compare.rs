@@ -195,7 +195,7 @@ fn facts(predicted: &Summary, measured: &Summary) -> Vec<Fact> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Goodput, Network, RequestCounts, ResultKind, ScenarioName, Tcp, Times};
+    use crate::{Goodput, NetworkFigures, RequestCounts, ResultKind, ScenarioName, TcpFigures, Times};
 
     fn summary(mean: f64, goodput: f64, drops: u64, timeouts: u64, queue: u64) -> Summary {
         let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
@@ -210,9 +210,12 @@ mod tests {
         summary.requests =
             Some(RequestCounts { completed: 1000, time_ms: Some(times), ..RequestCounts::default() });
         summary.goodput_bps = Some(Goodput { total: goodput, per_collector_mean: None });
-        summary.network =
-            Some(Network { drops: Some(drops), queue_bytes_max: Some(queue), ..Network::default() });
-        summary.tcp = Some(Tcp { timeouts: Some(timeouts), ..Tcp::default() });
+        summary.network = Some(NetworkFigures {
+            drops: Some(drops),
+            queue_bytes_max: Some(queue),
+            ..NetworkFigures::default()
+        });
+        summary.tcp = Some(TcpFigures { timeouts: Some(timeouts), ..TcpFigures::default() });
         summary
     }
 
@@ -265,10 +268,10 @@ mod tests {
     #[test]
     fn an_invalid_measurement_agrees_with_nothing() {
         let mut measured = summary(20.0, 90e6, 0, 0, 60_000);
-        measured.machine = Some(crate::Machine {
+        measured.machine = Some(crate::MachineFigures {
             valid: Some(false),
             reason: Some("the switch's core was busy all the time".into()),
-            ..crate::Machine::default()
+            ..crate::MachineFigures::default()
         });
         let comparison = compare(&summary(20.0, 90e6, 0, 0, 60_000), &measured, GOALS);
         assert!(comparison.invalid.as_deref().is_some_and(|why| why.contains("busy")));

@@ -7,7 +7,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::{
     EventCounts, EventOutcome, EventRow, FlowRow, Goodput, MeasuredPeriod, Moments, PortFigures, QueueRow,
-    RequestCounts, Slowdown, Summary, Tcp, Times, moments, quantile,
+    RequestCounts, Slowdown, Summary, TcpFigures, Times, moments, quantile,
 };
 
 /// The measured part of a run: from the end of the warm-up to the end of the run.
@@ -148,8 +148,8 @@ pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> 
 }
 
 /// Sums the counters of all connections.
-pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
-    let mut sum = Tcp {
+pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> TcpFigures {
+    let mut sum = TcpFigures {
         segments: Some(0),
         retransmits: Some(0),
         timeouts: Some(0),

@@ -123,7 +123,10 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventCounts, Load, Network, ResultKind, ScenarioName, Shaping, Tcp, Times, WarmupLosses};
+    use crate::{
+        EventCounts, Load, NetworkFigures, ResultKind, ScenarioName, ShapingFigures, TcpFigures, Times,
+        WarmupLosses,
+    };
 
     const WANTED: WantedEvents =
         WantedEvents { rate_hz: 1000.0, is_random: false, units: 100, processing_ms: 100.0 };
@@ -168,8 +171,8 @@ mod tests {
         // Nothing was collected: timers of the warm-up are still waited for.
         let mut collapsed = summary(10, 10.0);
         collapsed.collection_time_ms = None;
-        collapsed.network = Some(Network { drops: Some(0), ..Network::default() });
-        collapsed.tcp = Some(Tcp { timeouts: Some(40), ..Tcp::default() });
+        collapsed.network = Some(NetworkFigures { drops: Some(0), ..NetworkFigures::default() });
+        collapsed.tcp = Some(TcpFigures { timeouts: Some(40), ..TcpFigures::default() });
         collapsed.warmup = Some(WarmupLosses { drops: 900, timeouts: 60 });
         let (name, text) = cause(collapsed);
         assert_eq!(name.as_deref(), Some("losses"));
@@ -182,13 +185,13 @@ mod tests {
         assert_eq!(name, None, "half of the units are idle");
         assert!(text.ends_with("500 were assigned."), "{text}");
         let mut waiting = busy.clone();
-        waiting.shaping = Some(Shaping { wait_ms_mean: Some(60.0), ..Shaping::default() });
+        waiting.shaping = Some(ShapingFigures { wait_ms_mean: Some(60.0), ..ShapingFigures::default() });
         let (name, text) = cause(waiting.clone());
         assert_eq!(name.as_deref(), Some("credits"));
         assert!(text.contains("waits 60 ms for credits, of 100 ms"), "{text}");
         let mut losing = waiting.clone();
-        losing.network = Some(Network { drops: Some(7), ..Network::default() });
-        losing.tcp = Some(Tcp { timeouts: Some(3), ..Tcp::default() });
+        losing.network = Some(NetworkFigures { drops: Some(7), ..NetworkFigures::default() });
+        losing.tcp = Some(TcpFigures { timeouts: Some(3), ..TcpFigures::default() });
         assert_eq!(cause(losing.clone()).0.as_deref(), Some("losses"));
         losing.load = Some(Load { uplink: Some(0.2), last_hop: Some(0.97) });
         let (name, text) = cause(losing);
@@ -199,7 +202,8 @@ mod tests {
     #[test]
     fn an_invalid_measurement_speaks_of_its_machine_alone() {
         let mut summary = summary(1000, 100.0);
-        summary.machine = Some(crate::Machine { valid: Some(false), ..crate::Machine::default() });
+        summary.machine =
+            Some(crate::MachineFigures { valid: Some(false), ..crate::MachineFigures::default() });
         assert_eq!(overload(summary, WANTED), None);
     }
 }

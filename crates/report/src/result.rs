@@ -135,13 +135,13 @@ pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventCounts, EventRow, IoRow, RequestCounts, ScenarioName, Tcp};
+    use crate::{EventCounts, EventRow, IoRow, RequestCounts, ScenarioName, TcpFigures};
 
     #[test]
     fn short_runs_and_few_events_are_said() {
         let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
         summary.duration_s = Some(0.9);
-        summary.tcp = Some(Tcp::default());
+        summary.tcp = Some(TcpFigures::default());
         summary.requests = Some(RequestCounts { completed: 9, ..RequestCounts::default() });
         let mut result = RunResult::new(summary);
         result.scenario_toml = Some("[transport]\nrto_min = \"200 ms\"\n".into());

@@ -209,7 +209,7 @@ section!(
 
 section!(
     /// Counters of the network.
-    Network {
+    NetworkFigures {
         /// Frames put on a link by their first sender.
         packets: u64,
         /// Their bytes on the wire.
@@ -232,7 +232,7 @@ section!(
 
 section!(
     /// Counters of the transport.
-    Tcp {
+    TcpFigures {
         /// Segments with payload, retransmissions included.
         segments: u64,
         /// Segments sent again.
@@ -250,7 +250,7 @@ section!(
 
 section!(
     /// Application-level traffic shaping.
-    Shaping {
+    ShapingFigures {
         /// Credits a collector may have outstanding, in fragments.
         credits: u64,
         /// Mean time a request waited for credits, in milliseconds.
@@ -278,7 +278,7 @@ section!(
 
 section!(
     /// Load of the machine during a live run in its own network.
-    Machine {
+    MachineFigures {
         /// Share of the scenario's rates at which the system ran. All other figures are the scenario's again.
         scale: f64,
         /// True if the network, and not the machine, decided the figures.
@@ -322,7 +322,7 @@ section!(
 
 section!(
     /// The ideal: the least time and the greatest goodput that the wire allows.
-    Ideal {
+    IdealFigures {
         /// Collection time of a mean event, in milliseconds.
         collection_time_ms: f64,
         /// Goodput of one collector's link, in bit/s.
@@ -399,22 +399,22 @@ pub struct Summary {
     pub load: Option<Load>,
     /// Frames, drops, marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<Network>,
+    pub network: Option<NetworkFigures>,
     /// Segments, retransmissions, timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<Tcp>,
+    pub tcp: Option<TcpFigures>,
     /// Figures of the credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shaping: Option<Shaping>,
+    pub shaping: Option<ShapingFigures>,
     /// The cost of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
     /// Load of the machine during a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Machine>,
+    pub machine: Option<MachineFigures>,
     /// The ideal: the least time and the greatest goodput that the wire allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ideal: Option<Ideal>,
+    pub ideal: Option<IdealFigures>,
     /// The planner's derivations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSummary>,

@@ -3,9 +3,10 @@
 use std::fs;
 
 use fanin_report::{
-    ConnectionFigures, EventCounts, Goodput, Ideal, LateCause, LateSummary, Load, MeasuredPeriod, Network,
-    Overload, PlanBracket, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict, RequestCounts, ResultKind,
-    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times, WarmupLosses,
+    ConnectionFigures, EventCounts, Goodput, IdealFigures, LateCause, LateSummary, Load, MeasuredPeriod,
+    NetworkFigures, Overload, PlanBracket, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,
+    RequestCounts, ResultKind, ScenarioName, ShapingFigures, Slowdown, Speed, Summary, TcpFigures, Times,
+    WarmupLosses,
 };
 
 /// The range of a queue's losses.
@@ -65,7 +66,7 @@ fn everything() -> Summary {
     summary.slowdown = Some(Slowdown { mean: 1.05, p50: 1.04, p99: 1.12, max: 1.2 });
     summary.goodput_bps = Some(Goodput { total: 8.43e9, per_collector_mean: Some(216e6) });
     summary.load = Some(Load { last_hop: Some(0.23), uplink: Some(0.45) });
-    summary.network = Some(Network {
+    summary.network = Some(NetworkFigures {
         packets: Some(7_000_000),
         bytes: Some(10_600_000_000),
         reverse_bytes: Some(310_000_000),
@@ -76,7 +77,7 @@ fn everything() -> Summary {
         losing_share: Some(0.02),
     });
     summary.warmup = Some(WarmupLosses { drops: 900, timeouts: 60 });
-    summary.tcp = Some(Tcp {
+    summary.tcp = Some(TcpFigures {
         segments: Some(7_000_000),
         retransmits: Some(0),
         timeouts: Some(0),
@@ -84,7 +85,7 @@ fn everything() -> Summary {
         spurious_retransmits: Some(0),
         tail_loss_probes: Some(0),
     });
-    summary.shaping = Some(Shaping { credits: Some(480), wait_ms_mean: Some(6.2) });
+    summary.shaping = Some(ShapingFigures { credits: Some(480), wait_ms_mean: Some(6.2) });
     summary.speed = Some(Speed {
         wall_s: Some(5.5),
         cpu_s: Some(5.25),
@@ -93,7 +94,7 @@ fn everything() -> Summary {
         simulated_bytes_per_cpu_s: Some(2e9),
         peak_rss_bytes: Some(30_000_000),
     });
-    summary.ideal = Some(Ideal {
+    summary.ideal = Some(IdealFigures {
         collection_time_ms: Some(18.29),
         goodput_bps: Some(923.8e6),
         how: Some("2286240 B × 8 / 1 Gb/s = 18.29 ms".into()),

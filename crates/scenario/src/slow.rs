@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Frequency, Rate, Ratio};
 
-use crate::{Link, Scenario};
+use crate::{LinkSettings, Scenario};
 
 /// The number of parts in the whole of a [`Ratio`].
 const WHOLE: u64 = 1_000_000;
@@ -91,7 +91,7 @@ fn slow_rate(rate: &mut Rate, scale: Ratio) {
     *rate = Rate::new(part(rate.get(), scale));
 }
 
-fn slow_link(link: &mut Link, scale: Ratio) {
+fn slow_link(link: &mut LinkSettings, scale: Ratio) {
     slow_rate(&mut link.rate, scale);
     stretch(&mut link.delay, scale);
 }

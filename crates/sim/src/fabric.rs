@@ -16,7 +16,7 @@ use fanin_units::Instant;
 use crate::Error;
 use crate::index::NIL;
 use crate::schedule::Schedule;
-use fanin_network::{Framing, PortIndex, reverse};
+use fanin_network::{FrameOverhead, PortIndex, reverse};
 
 mod boundary;
 mod build;
@@ -101,7 +101,7 @@ pub(crate) struct Fabric {
     observers: u32,
     /// Frames that have arrived over any link.
     arrived: u64,
-    framing: Framing,
+    framing: FrameOverhead,
     /// Value of `framing`, read at each hop.
     unstored_bytes: u32,
 }
@@ -183,7 +183,7 @@ impl Fabric {
 
     /// Returns the bytes on the wire of a segment without payload and options.
     pub(crate) const fn header_wire_bytes(&self) -> u32 {
-        self.framing.wire_bytes(Framing::HEADER_BYTES)
+        self.framing.wire_bytes(FrameOverhead::HEADER_BYTES)
     }
 
     /// Returns the frame that will arrive next over a port's link.

@@ -1,12 +1,12 @@
 //! The TCP stack that a scenario describes.
 
-use fanin_scenario::{CongestionControl as Wanted, Profile, Transport};
+use fanin_scenario::{CongestionControl, Profile, Transport};
 use fanin_units::Ratio;
 use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 
 use crate::Error;
 use crate::techniques::{configure, packets};
-use fanin_tcp::{Config, CongestionControl, DelayedAck, Segmentation};
+use fanin_tcp::{Config, CongestionConfig, DelayedAck, Segmentation};
 
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
@@ -28,13 +28,13 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.sack = transport.sack;
     config.initial_window = packets(transport.initial_window.get());
     config.congestion_control = match transport.congestion_control {
-        Wanted::NewReno => CongestionControl::NewReno,
-        Wanted::Cubic => match profile.congestion_control {
-            cubic @ CongestionControl::Cubic(_) => cubic,
+        CongestionControl::NewReno => CongestionConfig::NewReno,
+        CongestionControl::Cubic => match profile.congestion_control {
+            cubic @ CongestionConfig::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
-        Wanted::Bbr if transport.profile == Profile::Linux6 => CongestionControl::Bbr,
-        Wanted::Bbr => {
+        CongestionControl::Bbr if transport.profile == Profile::Linux6 => CongestionConfig::Bbr,
+        CongestionControl::Bbr => {
             let reason = "bbr without profile = \"linux-6\"";
             return Err(Error::unsupported("transport.congestion_control", reason));
         }

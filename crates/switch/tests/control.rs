@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use fanin_switch::Running;
 use fanin_switch::capture::{CAPTURES_MAX, CapturePoint, CaptureSpec};
 use fanin_switch::config::HttpAuthentication;
-use fanin_switch::control::{Client, ControlAddress, ControlServer, Settings, StartError, description};
+use fanin_switch::control::{
+    Client, ControlAddress, ControlServer, ControlSettings, ControlStartError, description,
+};
 use serde_json::{Value, json};
 
 use traffic::{Counts, SOURCES, Traffic};
@@ -43,7 +45,7 @@ impl Busy {
         let ports = Traffic::new(&config, 5_000, Arc::clone(&counts));
         let running = Running::over(&config, vec![ports]).unwrap();
         let socket = socket_path();
-        let settings = Settings {
+        let settings = ControlSettings {
             socket: Some(socket.clone()),
             http: Some("127.0.0.1:0".parse().unwrap()),
             token: token.map(str::to_owned),
@@ -352,24 +354,24 @@ fn a_token_is_asked_for_over_http_only() {
 #[test]
 fn places_to_listen_are_checked() {
     let busy = Busy::new(None);
-    let start = |settings: Settings| ControlServer::start(&settings, busy.running.operation());
-    let local = Settings { http: Some("127.0.0.1:0".parse().unwrap()), ..Settings::default() };
-    assert!(matches!(start(local.clone()), Err(StartError::NoToken { .. })), "a token is the default");
-    let without = |settings| Settings { authentication: HttpAuthentication::None, ..settings };
+    let start = |settings: ControlSettings| ControlServer::start(&settings, busy.running.operation());
+    let local = ControlSettings { http: Some("127.0.0.1:0".parse().unwrap()), ..ControlSettings::default() };
+    assert!(matches!(start(local.clone()), Err(ControlStartError::NoToken { .. })), "a token is the default");
+    let without = |settings| ControlSettings { authentication: HttpAuthentication::None, ..settings };
     start(without(local)).unwrap().stop();
-    let open = Settings { http: Some("0.0.0.0:0".parse().unwrap()), ..Settings::default() };
-    assert!(matches!(start(open.clone()), Err(StartError::NoToken { .. })));
-    assert!(matches!(start(without(open.clone())), Err(StartError::Open { .. })));
-    let short = Settings { token: Some("short".to_owned()), ..open.clone() };
-    assert!(matches!(start(short), Err(StartError::Token { length: 5 })));
-    start(Settings { token: Some("0123456789abcdef".to_owned()), ..open }).unwrap().stop();
-    let taken = without(Settings { http: Some(busy.http), ..Settings::default() });
-    assert!(matches!(start(taken), Err(StartError::Listen { .. })));
-    let at = |path: &PathBuf| Settings { socket: Some(path.clone()), ..Settings::default() };
-    assert!(matches!(start(at(&busy.socket)), Err(StartError::Taken { .. })));
+    let open = ControlSettings { http: Some("0.0.0.0:0".parse().unwrap()), ..ControlSettings::default() };
+    assert!(matches!(start(open.clone()), Err(ControlStartError::NoToken { .. })));
+    assert!(matches!(start(without(open.clone())), Err(ControlStartError::Open { .. })));
+    let short = ControlSettings { token: Some("short".to_owned()), ..open.clone() };
+    assert!(matches!(start(short), Err(ControlStartError::Token { length: 5 })));
+    start(ControlSettings { token: Some("0123456789abcdef".to_owned()), ..open }).unwrap().stop();
+    let taken = without(ControlSettings { http: Some(busy.http), ..ControlSettings::default() });
+    assert!(matches!(start(taken), Err(ControlStartError::Listen { .. })));
+    let at = |path: &PathBuf| ControlSettings { socket: Some(path.clone()), ..ControlSettings::default() };
+    assert!(matches!(start(at(&busy.socket)), Err(ControlStartError::Taken { .. })));
     let file = socket_path();
     std::fs::write(&file, "precious").unwrap();
-    assert!(matches!(start(at(&file)), Err(StartError::NoSocket { .. })));
+    assert!(matches!(start(at(&file)), Err(ControlStartError::NoSocket { .. })));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
     std::fs::remove_file(&file).unwrap();
     // The socket of a killed switch is replaced, and only its owner can use the new one.

@@ -1,7 +1,7 @@
 //! The cost of a segment: two endpoints back to back, without a network between them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use fanin_tcp::{Config, CongestionControl, Endpoint, Segment};
+use fanin_tcp::{Config, CongestionConfig, Endpoint, Segment};
 use fanin_units::{Duration, Instant};
 
 const ANSWER_BYTES: u64 = 13_200;
@@ -61,7 +61,7 @@ fn bulk(config: &Config, ends: &mut [Endpoint; 2], now: &mut Instant, bytes: u64
 fn benches(criterion: &mut Criterion) {
     for name in ["linux-2.6.32", "linux-6", "ns3-newreno", "textbook"] {
         let mut config = Config::profile(name).unwrap();
-        config.congestion_control = CongestionControl::Static { static_window: 32 };
+        config.congestion_control = CongestionConfig::Static { static_window: 32 };
         bench(criterion, &format!("{name}/static"), &config);
     }
     for name in ["linux-2.6.32", "linux-6"] {

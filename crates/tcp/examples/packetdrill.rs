@@ -16,7 +16,7 @@
 use std::io::{self, BufRead, Write};
 
 use fanin_tcp::{
-    Config, CongestionControl, CongestionState, DelayedAck, Flags, SackBlock, Segment, SynOptions,
+    Config, CongestionConfig, CongestionState, DelayedAck, Flags, SackBlock, Segment, SynOptions,
     TcpConnection,
 };
 use fanin_units::{Duration, Instant};
@@ -107,13 +107,13 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "window_scale" => config.window_scale = number(value)?,
         "rto_min_us" => config.rto.min = Duration::from_micros(number(value)?),
         "hystart" => {
-            if let CongestionControl::Cubic(cubic) = &mut config.congestion_control {
+            if let CongestionConfig::Cubic(cubic) = &mut config.congestion_control {
                 cubic.hystart = is_on;
             }
         }
         "congestion_control" => match value {
             "cubic" => {}
-            "reno" => config.congestion_control = CongestionControl::NewReno,
+            "reno" => config.congestion_control = CongestionConfig::NewReno,
             _ => return Err(format!("no congestion control {value}")),
         },
         "delayed_ack" => {

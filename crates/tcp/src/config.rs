@@ -15,7 +15,7 @@ pub enum WindowUnit {
 
 /// A congestion control and its parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CongestionControl {
+pub enum CongestionConfig {
     /// Growth of RFC 5681, half the window after a loss.
     NewReno,
     /// CUBIC (RFC 9438).
@@ -239,7 +239,7 @@ pub struct Config {
     /// Initial slow-start threshold in segments; `u32::MAX` for none.
     pub initial_ssthresh: u32,
     /// The congestion control with its parameters.
-    pub congestion_control: CongestionControl,
+    pub congestion_control: CongestionConfig,
     /// Unit of growth in slow start and congestion avoidance.
     pub growth: Growth,
     /// Congestion window validation.
@@ -354,12 +354,12 @@ impl Config {
     #[inline]
     pub(crate) fn initial_cwnd(&self) -> u32 {
         match self.congestion_control {
-            CongestionControl::Static { static_window } => static_window.saturating_mul(self.segment_units()),
-            CongestionControl::NewReno
-            | CongestionControl::Cubic(_)
-            | CongestionControl::Dctcp(_)
-            | CongestionControl::Swift(_)
-            | CongestionControl::Bbr => self.initial_window.saturating_mul(self.segment_units()),
+            CongestionConfig::Static { static_window } => static_window.saturating_mul(self.segment_units()),
+            CongestionConfig::NewReno
+            | CongestionConfig::Cubic(_)
+            | CongestionConfig::Dctcp(_)
+            | CongestionConfig::Swift(_)
+            | CongestionConfig::Bbr => self.initial_window.saturating_mul(self.segment_units()),
         }
     }
 

@@ -103,9 +103,8 @@ mod undo;
 
 pub use ca_state::CongestionState;
 pub use config::{
-    Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
-    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation,
-    WindowUnit,
+    Config, CongestionConfig, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection, Reduction,
+    RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation, WindowUnit,
 };
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
 pub use control::Scoreboard;

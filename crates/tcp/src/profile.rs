@@ -38,7 +38,7 @@ use fanin_units::Duration;
 use fanin_units::tcp::RTO_MIN_LINUX;
 
 use crate::config::{
-    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
+    Config, CongestionConfig, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
     RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
 };
 
@@ -84,7 +84,7 @@ impl Config {
             unit: WindowUnit::Segments,
             initial_window: 10,
             initial_ssthresh: u32::MAX,
-            congestion_control: CongestionControl::Cubic(CubicParameters {
+            congestion_control: CongestionConfig::Cubic(CubicParameters {
                 beta: 717,
                 scale: 41,
                 hystart: true,
@@ -133,7 +133,7 @@ impl Config {
     /// Linux 2.6.32 as in Scientific Linux CERN 6, HZ 1000.
     pub fn linux_2_6_32() -> Self {
         Self {
-            congestion_control: CongestionControl::Cubic(CubicParameters {
+            congestion_control: CongestionConfig::Cubic(CubicParameters {
                 beta: 717,
                 scale: 41,
                 hystart: true,
@@ -164,7 +164,7 @@ impl Config {
     pub fn linux_2_6_26() -> Self {
         Self {
             initial_window: 3,
-            congestion_control: CongestionControl::Cubic(CubicParameters {
+            congestion_control: CongestionConfig::Cubic(CubicParameters {
                 beta: 717,
                 scale: 41,
                 hystart: false,
@@ -184,7 +184,7 @@ impl Config {
             sack: false,
             dsack: false,
             unit: WindowUnit::Bytes,
-            congestion_control: CongestionControl::NewReno,
+            congestion_control: CongestionConfig::NewReno,
             growth: Growth::Ns3,
             validation: Validation::None,
             slow_start_after_idle: false,
@@ -223,7 +223,7 @@ impl Config {
             mss: 1460,
             timestamps: false,
             unit: WindowUnit::Bytes,
-            congestion_control: CongestionControl::NewReno,
+            congestion_control: CongestionConfig::NewReno,
             growth: Growth::PerByte,
             validation: Validation::Burst,
             loss_detection: LossDetection::Rfc6675,

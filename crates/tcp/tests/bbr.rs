@@ -2,13 +2,13 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionControl, Endpoint, Flags, Stats};
+use fanin_tcp::{Config, CongestionConfig, Endpoint, Flags, Stats};
 use fanin_units::{Duration, Instant};
 use harness::{Pair, Wire};
 
 const MSS: u64 = 1448;
 
-fn config(congestion_control: CongestionControl) -> Config {
+fn config(congestion_control: CongestionConfig) -> Config {
     Config { congestion_control, ..Config::linux_6() }
 }
 
@@ -17,7 +17,7 @@ fn at(ms: u64) -> Instant {
 }
 
 /// A transfer over a bottleneck that holds `queue_frames`, with losses in 1/1000.
-fn transfer(congestion_control: CongestionControl, wire: Wire, loss: u64, queue_frames: usize) -> Pair {
+fn transfer(congestion_control: CongestionConfig, wire: Wire, loss: u64, queue_frames: usize) -> Pair {
     let config = config(congestion_control);
     let rtt = wire.delay + wire.delay;
     let mut forward = wire.clone();
@@ -48,7 +48,7 @@ fn stats(pair: &Pair) -> Stats {
 // At Kleinrock's operating point: the whole bandwidth, with hardly a queue.
 #[test]
 fn it_fills_the_link_and_leaves_the_buffer_empty() {
-    let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
+    let mut pair = transfer(CongestionConfig::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
     let rate = goodput(&mut pair, 1_000, 5_000);
     // 1448 of 1538 bytes are payload.
     assert!(rate > 0.93 * 94.1, "{rate} Mb/s");
@@ -66,7 +66,7 @@ fn it_fills_the_link_and_leaves_the_buffer_empty() {
 #[test]
 fn random_loss_leaves_the_rate() {
     let wire = Wire::new("100 Mb/s", "5 ms");
-    let bbr = goodput(&mut transfer(CongestionControl::Bbr, wire.clone(), 10, 1000), 1_000, 6_000);
+    let bbr = goodput(&mut transfer(CongestionConfig::Bbr, wire.clone(), 10, 1000), 1_000, 6_000);
     let cubic = goodput(&mut transfer(Config::linux_6().congestion_control, wire, 10, 1000), 1_000, 6_000);
     assert!(bbr > 80.0, "BBR {bbr} Mb/s");
     assert!(cubic < bbr / 2.0, "CUBIC {cubic} Mb/s, BBR {bbr} Mb/s");
@@ -75,7 +75,7 @@ fn random_loss_leaves_the_rate() {
 // After start-up it paces: a burst waits until the burst before has left at the bottleneck's rate.
 #[test]
 fn bursts_are_spread_over_time() {
-    let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
+    let mut pair = transfer(CongestionConfig::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
     pair.run(at(2_000));
     pair.trace.clear();
     pair.run(at(2_500));
@@ -102,7 +102,7 @@ fn bursts_are_spread_over_time() {
 // Every ten seconds four segments are outstanding for 200 ms, so that the round-trip time is seen without a queue.
 #[test]
 fn the_round_trip_time_is_probed_after_ten_seconds() {
-    let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
+    let mut pair = transfer(CongestionConfig::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
     pair.tracing = false;
     let mut small_ms = Vec::new();
     for ms in (20..13_000).step_by(10) {
@@ -119,7 +119,7 @@ fn the_round_trip_time_is_probed_after_ten_seconds() {
 // After an outage of a second BBR finds its model again.
 #[test]
 fn a_timeout_is_survived() {
-    let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
+    let mut pair = transfer(CongestionConfig::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
     pair.run(at(1_000));
     pair.wires[0].loss = 1000;
     pair.run(at(2_000));

@@ -4,7 +4,7 @@
 mod harness;
 
 use fanin_tcp::{
-    Config, CongestionControl, DctcpParameters, DelayedAck, PROFILES, Segmentation, SwiftParameters,
+    Config, CongestionConfig, DctcpParameters, DelayedAck, PROFILES, Segmentation, SwiftParameters,
 };
 use fanin_units::{Duration, Instant};
 use harness::{Pair, Wire};
@@ -50,7 +50,7 @@ proptest! {
     ) {
         let mut config = Config::profile(PROFILES[profile]).unwrap();
         match variant {
-            1 => config.congestion_control = CongestionControl::Static { static_window: 2 },
+            1 => config.congestion_control = CongestionConfig::Static { static_window: 2 },
             2 => config.sack = !config.sack,
             3 => config.delayed_ack = DelayedAck::Off,
             4 => config.ecn = true,
@@ -63,24 +63,24 @@ proptest! {
             }
             9 => config.rto.min = Duration::from_millis(1),
             10 => {
-                config.congestion_control = CongestionControl::NewReno;
+                config.congestion_control = CongestionConfig::NewReno;
                 config.rto.spread = 512;
             }
             11 => {
                 config.limited_transmit = false;
-                config.congestion_control = CongestionControl::Static { static_window: 1 };
+                config.congestion_control = CongestionConfig::Static { static_window: 1 };
             }
             12 | 13 => {
                 config.ecn = true;
                 config.ecn_exact = true;
-                config.congestion_control = CongestionControl::Dctcp(DctcpParameters {
+                config.congestion_control = CongestionConfig::Dctcp(DctcpParameters {
                     gain: 62_500,
                     alpha_initial: 1_000_000,
                     window_min: u32::from(variant - 11),
                 });
             }
             14 => {
-                config.congestion_control = CongestionControl::Swift(SwiftParameters {
+                config.congestion_control = CongestionConfig::Swift(SwiftParameters {
                     target: Duration::from_micros(120),
                     scaling: Duration::from_micros(300),
                     beta: 800_000,

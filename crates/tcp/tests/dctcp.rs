@@ -2,7 +2,7 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Endpoint, Flags, Segment};
+use fanin_tcp::{Config, CongestionConfig, DctcpParameters, DelayedAck, Endpoint, Flags, Segment};
 use fanin_units::{Duration, Instant};
 use harness::{Pair, Wire};
 
@@ -11,7 +11,7 @@ fn dctcp() -> Config {
     Config {
         ecn: true,
         ecn_exact: true,
-        congestion_control: CongestionControl::Dctcp(parameters),
+        congestion_control: CongestionConfig::Dctcp(parameters),
         ..Config::textbook()
     }
 }
@@ -92,7 +92,7 @@ fn the_window_follows_the_share_of_marks() {
 fn a_loss_halves_the_window() {
     let mut config = dctcp();
     config.delayed_ack = DelayedAck::Off;
-    let CongestionControl::Dctcp(parameters) = &mut config.congestion_control else { unreachable!() };
+    let CongestionConfig::Dctcp(parameters) = &mut config.congestion_control else { unreachable!() };
     parameters.alpha_initial = 0;
     let mut wire = Wire::new("1 Gb/s", "5 ms");
     let back = wire.clone();

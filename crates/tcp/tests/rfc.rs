@@ -2,7 +2,7 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionControl, CongestionState, DelayedAck, Endpoint, Flags, Segment};
+use fanin_tcp::{Config, CongestionConfig, CongestionState, DelayedAck, Endpoint, Flags, Segment};
 use fanin_units::{Duration, Instant};
 use harness::{Pair, Wire};
 
@@ -166,7 +166,7 @@ fn ecn_reduces_once_a_round_trip() {
 fn a_static_window_stays() {
     for segments in [1, 2, 10] {
         let mut config = Config::linux_2_6_32();
-        config.congestion_control = CongestionControl::Static { static_window: segments };
+        config.congestion_control = CongestionConfig::Static { static_window: segments };
         config.delayed_ack = DelayedAck::Off;
         let mut pair = transfer(&config, 100, &[]);
         let mut most = 0;
@@ -183,7 +183,7 @@ fn a_static_window_stays() {
 #[test]
 fn a_window_of_one_meets_the_delayed_ack() {
     let mut config = Config::linux_2_6_32();
-    config.congestion_control = CongestionControl::Static { static_window: 1 };
+    config.congestion_control = CongestionConfig::Static { static_window: 1 };
     let mut slow = transfer(&config, 60, &[]);
     let slow = finish(&mut slow, 60);
     config.delayed_ack = DelayedAck::Off;

@@ -1,6 +1,6 @@
 //! Techniques that this kernel lacks, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
 //!
-//! A congestion control is available to every namespace while its [`CongestionControl`] lives. Connections keep the control
+//! A congestion control is available to every namespace while its [`LoadedControl`] lives. Connections keep the control
 //! until they end, even after the value is dropped. Connections choose a control by `TCP_CONGESTION`, by a route's `congctl`,
 //! or by `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
 
@@ -18,7 +18,7 @@ const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
 
 /// A loaded congestion control; dropping the value removes the control from the kernel.
 #[derive(Debug)]
-pub struct CongestionControl {
+pub struct LoadedControl {
     name: &'static str,
     // The link must be dropped before the object that it belongs to.
     link: Link,
@@ -55,7 +55,7 @@ pub enum LoadError {
 /// The largest static window, in segments: 1 GiB of 1448 bytes, the largest receive window (RFC 7323).
 pub const WINDOW_MAX: u32 = (1 << 30) / 1448;
 
-impl CongestionControl {
+impl LoadedControl {
     /// Loads a fixed window of `segments` (ICC 2015, §IV.C), as `fanin_static`.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl CongestionControl {
     }
 }
 
-impl Drop for CongestionControl {
+impl Drop for LoadedControl {
     fn drop(&mut self) {
         // Closing the descriptor removes nothing while a copy exists. A process that another thread is about to start holds one
         // until it executes its program. Kernels before 6.10 refuse to detach; the end of the last copy then removes the

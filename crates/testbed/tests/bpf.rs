@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use fanin_testbed::bpf::{CongestionControl, LoadError};
+use fanin_testbed::bpf::{LoadError, LoadedControl};
 use fanin_testbed::{
     InterfaceAddress, Lab, LabNode, LabPlan, Namespace, NodeName, Setting, VethPair, VethPort,
 };
@@ -109,7 +109,7 @@ fn a_static_window_is_exactly_what_was_asked_for_and_follows_changes() {
         return;
     }
     let lab = bottleneck();
-    let mut control = CongestionControl::static_window(7).unwrap();
+    let mut control = LoadedControl::static_window(7).unwrap();
     let said = transfer(&lab, control.name(), 2_000_000);
     assert!(said.contains("fanin_static") && figure(&said, "cwnd:") == Some(7.0), "{said}");
     control.set_window(11).unwrap();
@@ -118,7 +118,7 @@ fn a_static_window_is_exactly_what_was_asked_for_and_follows_changes() {
     assert_eq!(figure(&said, "retrans:0/"), None, "11 segments fit the port: {said}");
 
     assert!(matches!(control.set_window(0), Err(LoadError::Window { given: 0 })));
-    assert!(matches!(CongestionControl::static_window(3), Err(LoadError::Taken { name: "fanin_static" })));
+    assert!(matches!(LoadedControl::static_window(3), Err(LoadError::Taken { name: "fanin_static" })));
     drop(control);
     let left = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     assert!(!left.contains("fanin_static"), "{left}");
@@ -130,7 +130,7 @@ fn dctcp_asks_for_ecn_and_carries_data_past_a_port_that_marks_nothing() {
         return;
     }
     let lab = bottleneck();
-    let control = CongestionControl::dctcp().unwrap();
+    let control = LoadedControl::dctcp().unwrap();
     let said = transfer(&lab, control.name(), 4_000_000);
     // Without marks DCTCP is like Reno: it fills the port and loses frames. The test checks that ECN is on and data
     // arrive.

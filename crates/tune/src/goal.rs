@@ -303,7 +303,7 @@ impl Goal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanin_report::{Network, ResultKind, ScenarioName, Slowdown};
+    use fanin_report::{NetworkFigures, ResultKind, ScenarioName, Slowdown};
 
     fn constraint(text: &str) -> Constraint {
         text.parse().unwrap()
@@ -311,7 +311,7 @@ mod tests {
 
     fn summary(drops: u64, slowdown: f64) -> Summary {
         let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
-        summary.network = Some(Network { drops: Some(drops), ..Network::default() });
+        summary.network = Some(NetworkFigures { drops: Some(drops), ..NetworkFigures::default() });
         summary.slowdown = Some(Slowdown { mean: slowdown, ..Slowdown::default() });
         summary
     }

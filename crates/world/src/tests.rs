@@ -10,7 +10,8 @@ use fanin_dataflow::{
 };
 use fanin_events::{Events, Fault, verify};
 use fanin_message::{
-    Closed, EndpointEvent, MessageEndpoint, Options, Settings, SimulatedNetwork as _, Versions,
+    Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SimulatedNetwork as _,
+    Versions,
 };
 use fanin_node::audit::{AuditScope, Finding, audit_on};
 use fanin_node::config::Role;
@@ -378,7 +379,7 @@ impl Pair {
         let end = |host: usize| {
             let network = ProcessNetwork { shared: shared.clone(), life: ProcessLife { host, number: 1 } };
             let (name, versions) = (format!("end-{host}"), versions[host]);
-            let settings = Settings { name, versions, ..Settings::default() };
+            let settings = EndpointSettings { name, versions, ..EndpointSettings::default() };
             MessageEndpoint::simulated(settings, Box::new(network)).unwrap()
         };
         let ends = [end(0), end(1)];
@@ -412,12 +413,16 @@ impl Pair {
 }
 
 /// Segments that a cut link holds back arrive before those that were sent behind them, as TCP promises.
+fn without_retry() -> ConnectionOptions {
+    ConnectionOptions { backoff: None, ..ConnectionOptions::default() }
+}
+
 #[test]
 fn segments_arrive_in_order_through_a_cut() {
     let mut pair = Pair::new();
     let address = "10.0.0.2:7000".parse().unwrap();
-    pair.ends[1].listen(address, Options::default()).unwrap();
-    let sender = pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
+    let sender = pair.ends[0].connect("end-1", address, without_retry());
     pair.run(500);
     for number in 0..60_u32 {
         if number % 20 == 5 {
@@ -441,8 +446,8 @@ fn segments_arrive_in_order_through_a_cut() {
 fn a_connection_that_was_suspended_still_notices_that_its_peer_is_gone() {
     let mut pair = Pair::new();
     let address = "10.0.0.2:7000".parse().unwrap();
-    pair.ends[1].listen(address, Options::default()).unwrap();
-    pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
+    pair.ends[0].connect("end-1", address, without_retry());
     pair.run(500);
     assert_eq!(pair.events.len(), 2, "both are connected: {:?}", pair.events);
     // One end is suspended for longer than the silence that it allows. Heartbeats wait, then the peer loses its power.
@@ -468,8 +473,8 @@ fn a_peer_of_other_versions_is_called_less_and_less_often() {
     let newer = Versions { lowest: 2, highest: 3 };
     let mut pair = Pair::with([newer, Versions::default()]);
     let address = "10.0.0.2:7000".parse().unwrap();
-    pair.ends[1].listen(address, Options::default()).unwrap();
-    pair.ends[0].connect("end-1", address, Options::default());
+    pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
+    pair.ends[0].connect("end-1", address, ConnectionOptions::default());
     pair.run(60_000);
     let refused = |host: usize| {
         pair.events.iter().filter(move |(at, event)| {
@@ -486,9 +491,9 @@ fn a_peer_of_other_versions_is_called_less_and_less_often() {
     // The accepting side has a new program.
     pair.events.clear();
     let network = ProcessNetwork { shared: pair.shared.clone(), life: ProcessLife { host: 1, number: 1 } };
-    let settings = Settings { name: "end-1".into(), versions: newer, ..Settings::default() };
+    let settings = EndpointSettings { name: "end-1".into(), versions: newer, ..EndpointSettings::default() };
     pair.ends[1] = MessageEndpoint::simulated(settings, Box::new(network)).unwrap();
-    pair.ends[1].listen(address, Options::default()).unwrap();
+    pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
     pair.run(10_000);
     let connected = pair.events.iter().filter_map(|(host, event)| match event {
         EndpointEvent::Connected { version, .. } => Some((*host, *version)),
@@ -565,8 +570,8 @@ fn a_rejection_that_was_lost_with_the_power_is_unknown() {
 fn bytes_that_were_reported_and_not_read_are_noticed() {
     let mut pair = Pair::new();
     let address = "10.0.0.2:7000".parse().unwrap();
-    pair.ends[1].listen(address, Options::default()).unwrap();
-    let sender = pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
+    let sender = pair.ends[0].connect("end-1", address, without_retry());
     pair.run(500);
     pair.polls[1] = false;
     pair.ends[0].send(sender, 7, 0, &[b"bytes"]).unwrap();
@@ -584,8 +589,8 @@ fn a_name_is_replaced_at_its_own_listener_only() {
     let mut pair = Pair::new();
     let addresses = ["10.0.0.2:7000", "10.0.0.2:7001"].map(|address| address.parse().unwrap());
     for address in addresses {
-        pair.ends[1].listen(address, Options::default()).unwrap();
-        pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+        pair.ends[1].listen(address, ConnectionOptions::default()).unwrap();
+        pair.ends[0].connect("end-1", address, without_retry());
     }
     pair.run(500);
     let accepted = pair.events.iter().filter(|(host, _)| *host == 1);

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use fanin_events::atlas::FileHeader;
 use fanin_events::convert::{ConvertError, FragmentComparison, Pairing, compare, to_atlas, to_frag};
 use fanin_events::hdf5::to_hdf5;
-use fanin_events::{Report, SizeShape, Summary, file, sample, verify};
+use fanin_events::{FileSummary, Report, SizeShape, file, sample, verify};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -144,7 +144,7 @@ fn emit(text: &str, json: Option<&Json>, value: &impl Serialize) -> Result<(), F
 
 fn info(arguments: &Info) -> Result<(), Failure> {
     let bytes = read(&arguments.file)?;
-    let summary = Summary::read(&bytes).map_err(|error| unreadable(&arguments.file, &error))?;
+    let summary = FileSummary::read(&bytes).map_err(|error| unreadable(&arguments.file, &error))?;
     // Writing to a string cannot fail.
     let mut text = format!("{summary}\n");
     if arguments.sources {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::{fs, io};
 
 use clap::{Args, ValueHint};
-use fanin_plan::{Catalogue, Options, Plan, PlannedScenario, Summary, TextRole};
+use fanin_plan::{Catalogue, Plan, PlanOptions, PlannedScenario, PlannedSummary, TextRole};
 use fanin_scenario::Loaded;
 use fanin_units::{Bytes, Ratio};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(mean) => readout.fragment_size.sizes_with_mean(mean, readout.fragments_per_host),
         None => fanin_runs::fragment_sizes(&loaded.scenario)?,
     };
-    let options = Options {
+    let options = PlanOptions {
         catalogue: match &arguments.catalogue {
             Some(path) => Catalogue::parse(
                 &fs::read_to_string(path)
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::print(&plan.table(if is_coloured { style } else { fanin_plan::plain }))
 }
 
-fn summary(loaded: &Loaded, plan: &Plan) -> Summary {
+fn summary(loaded: &Loaded, plan: &Plan) -> PlannedSummary {
     let scenario = PlannedScenario { name: loaded.name.clone(), hash: loaded.hash() };
     plan.summary(scenario, build_info::VERSION, build_info::COMMIT.map(str::to_owned))
 }

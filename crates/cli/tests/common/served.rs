@@ -6,7 +6,7 @@ mod traffic;
 use std::sync::Arc;
 
 use fanin_switch::Running;
-use fanin_switch::control::{ControlServer, Settings};
+use fanin_switch::control::{ControlServer, ControlSettings};
 use traffic::{Counts, Traffic};
 
 use crate::common::Folder;
@@ -34,11 +34,11 @@ impl ServedSwitch {
         let traffic = Traffic::new(&config, 2_000, Arc::clone(&counts));
         let running = Running::over(&config, vec![traffic]).unwrap();
         let socket = folder.file("switch.sock");
-        let settings = Settings {
+        let settings = ControlSettings {
             socket: Some(socket.clone().into()),
             http: Some("127.0.0.1:0".parse().unwrap()),
             token: Some(TOKEN.to_owned()),
-            ..Settings::default()
+            ..ControlSettings::default()
         };
         let server = ControlServer::start(&settings, running.operation()).unwrap();
         Self { socket, server, running, counts }

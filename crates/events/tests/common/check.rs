@@ -1,6 +1,6 @@
 //! The check of a file that all fuzz targets share.
 
-use fanin_events::{Events, Format, Summary, verify};
+use fanin_events::{Events, FileSummary, Format, verify};
 
 /// Reads, verifies and summarises; panics if a promise of the crate does not hold.
 pub fn check(bytes: &[u8], format: Format) {
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8], format: Format) {
     }
     if let Ok(report) = verify(bytes) {
         assert_eq!(report.faults.is_empty(), report.fault_count == 0);
-        let summary = Summary::read(bytes);
+        let summary = FileSummary::read(bytes);
         assert!(summary.is_ok() || report.fault_count > 0);
     }
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs, io};
 
-use fanin_message::{Backend, EndpointEvent, Greeting, Limits, MessageEndpoint, Options, Settings};
+use fanin_message::{
+    Backend, ConnectionOptions, EndpointEvent, EndpointSettings, Greeting, Limits, MessageEndpoint,
+};
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
 /// A kind of server, and the command that starts it.
@@ -26,7 +28,9 @@ pub(crate) fn kinds() -> Vec<Kind> {
         zmtp: false,
     };
     let mut kinds = vec![ours("fanin, epoll", "epoll")];
-    if MessageEndpoint::new(Settings { backend: Backend::Uring, ..Settings::default() }).is_ok() {
+    if MessageEndpoint::new(EndpointSettings { backend: Backend::Uring, ..EndpointSettings::default() })
+        .is_ok()
+    {
         kinds.push(ours("fanin, io_uring", "uring"));
     } else {
         println!("The kernel offers no io_uring that is new enough: only epoll is measured.");
@@ -130,9 +134,9 @@ pub(crate) fn pin(process: Option<Pid>, core: usize) {
 pub(crate) fn serve(backend: &str, reply_size: usize) -> io::Result<()> {
     let backend = if backend == "uring" { Backend::Uring } else { Backend::Epoll };
     let limits = Limits { receive_bytes_max: 4 << 30, idle_bytes_max: 1 << 30, ..Limits::default() };
-    let settings = Settings { backend, limits, ..Settings::default() };
+    let settings = EndpointSettings { backend, limits, ..EndpointSettings::default() };
     let mut endpoint = MessageEndpoint::new(settings).map_err(io::Error::other)?;
-    let options = Options { greeting: Greeting::Bare, ..Options::default() };
+    let options = ConnectionOptions { greeting: Greeting::Bare, ..ConnectionOptions::default() };
     let listener =
         endpoint.listen("127.0.0.1:0".parse().expect("an address"), options).map_err(io::Error::other)?;
     let address = endpoint.local_address(listener).ok_or_else(|| io::Error::other("no address"))?;

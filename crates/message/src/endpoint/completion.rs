@@ -249,7 +249,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::{Backend, EndpointEvent, Options, Settings};
+    use crate::{Backend, ConnectionOptions, EndpointEvent, EndpointSettings};
 
     fn carriers(endpoint: &mut MessageEndpoint) -> Vec<Carrier> {
         endpoint.slots.indices().map(|index| endpoint.slots.at(index).carrier).collect()
@@ -257,14 +257,15 @@ mod tests {
 
     #[test]
     fn io_uring_carries_small_messages_and_epoll_large_ones() {
-        let settings = |backend| Settings { backend, name: "x".into(), ..Settings::default() };
+        let settings =
+            |backend| EndpointSettings { backend, name: "x".into(), ..EndpointSettings::default() };
         let Ok(mut server) = MessageEndpoint::new(settings(Backend::Uring)) else {
             return crate::skip::skip("this kernel has no io_uring");
         };
         let mut client = MessageEndpoint::new(settings(Backend::Epoll)).unwrap();
-        let listener = server.listen("127.0.0.1:0".parse().unwrap(), Options::default()).unwrap();
+        let listener = server.listen("127.0.0.1:0".parse().unwrap(), ConnectionOptions::default()).unwrap();
         let address = server.local_address(listener).unwrap();
-        let to_server = client.connect("", address, Options::default());
+        let to_server = client.connect("", address, ConnectionOptions::default());
         let soon = || Some(Instant::now() + Duration::from_millis(1));
         let (mut seen, start) = (Vec::new(), Instant::now());
         while seen.len() < 8 {

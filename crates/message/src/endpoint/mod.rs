@@ -23,7 +23,7 @@ use crate::event::{Closed, EndpointEvent, Listener, PeerId, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
 use crate::net::{Net, SimulatedNetwork};
-use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
+use crate::options::{Address, Backend, ConnectionOptions, EndpointSettings, Greeting, SameName};
 use crate::outbox::Spare;
 use crate::pool::{BufferPool, Payload};
 use crate::socket::{OptionError, OsError, SocketError, SocketOptions};
@@ -44,7 +44,7 @@ const BLOCK_BYTES_MIN: usize = 4096;
 /// are collected, and sent after the last message of a read was polled. The replies to many requests thus take one
 /// call.
 pub struct MessageEndpoint {
-    settings: Settings,
+    settings: EndpointSettings,
     name: Arc<str>,
     /// Limits before the greeting, when only the crate's own messages are allowed.
     greeting_limits: Limits,
@@ -118,7 +118,7 @@ impl MessageEndpoint {
     ///
     /// [`SetupError`] if the name is too long, if a limit is too small, or if the system refuses a descriptor or
     /// io_uring.
-    pub fn new(settings: Settings) -> Result<Self, SetupError> {
+    pub fn new(settings: EndpointSettings) -> Result<Self, SetupError> {
         Self::over(Net::kernel()?, settings)
     }
 
@@ -128,13 +128,16 @@ impl MessageEndpoint {
     /// # Errors
     ///
     /// As for [`new`](Self::new).
-    pub fn simulated(settings: Settings, network: Box<dyn SimulatedNetwork>) -> Result<Self, SetupError> {
+    pub fn simulated(
+        settings: EndpointSettings,
+        network: Box<dyn SimulatedNetwork>,
+    ) -> Result<Self, SetupError> {
         let limits = network.limits(settings.limits.clone());
-        let settings = Settings { backend: Backend::Epoll, limits, ..settings };
+        let settings = EndpointSettings { backend: Backend::Epoll, limits, ..settings };
         Self::over(Net::simulated(network), settings)
     }
 
-    fn over(mut net: Net, settings: Settings) -> Result<Self, SetupError> {
+    fn over(mut net: Net, settings: EndpointSettings) -> Result<Self, SetupError> {
         if settings.name.len() > NAME_BYTES_MAX {
             return Err(SetupError::Name(settings.name));
         }
@@ -205,7 +208,11 @@ impl MessageEndpoint {
     /// # Panics
     ///
     /// If the endpoint has 65 536 listeners already.
-    pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<Listener, SocketError> {
+    pub fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: ConnectionOptions,
+    ) -> Result<Listener, SocketError> {
         assert!(self.listeners.len() < LISTENERS_MAX, "more than {LISTENERS_MAX} listeners");
         let fd = self.net.listen(address, &options.socket)?;
         let listener = Listener(self.listeners.len() as u32);
@@ -234,12 +241,12 @@ impl MessageEndpoint {
     }
 
     /// Connects to the peer called `name` (empty: to any peer) at `address`, and again after each loss, as
-    /// [`Options::backoff`] says. [`poll`](Self::poll) reports the result.
+    /// [`ConnectionOptions::backoff`] says. [`poll`](Self::poll) reports the result.
     ///
     /// # Panics
     ///
     /// If the number of peers exceeds [`Limits::peers_max`].
-    pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: Options) -> PeerId {
+    pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: ConnectionOptions) -> PeerId {
         assert!(!self.slots.is_full(), "more than peers_max = {} peers", self.settings.limits.peers_max);
         let expects: Arc<str> = name.into();
         let outgoing =
@@ -431,7 +438,7 @@ impl MessageEndpoint {
             fd.apply(&socket)?;
         }
         slot.renew = socket.wears_off();
-        slot.options = Arc::new(Options { socket, ..Options::clone(&slot.options) });
+        slot.options = Arc::new(ConnectionOptions { socket, ..ConnectionOptions::clone(&slot.options) });
         Ok(())
     }
 

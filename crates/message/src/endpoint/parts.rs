@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::net::Socket;
-use crate::options::Options;
+use crate::options::ConnectionOptions;
 use crate::sys::uring::Chunk;
 
 /// Epoll tokens of descriptors other than connections; tokens of slots are smaller.
@@ -17,7 +17,7 @@ pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
 /// A listening socket.
 pub(super) struct Listening {
     pub(super) fd: Option<Socket>,
-    pub(super) options: Arc<Options>,
+    pub(super) options: Arc<ConnectionOptions>,
     /// Time of the next attempt to accept, after a refusal by the system or a limit.
     pub(super) resume: Option<Instant>,
     /// Time at which the application last received [`NotAccepting`](crate::event::EndpointEvent::NotAccepting).

@@ -10,7 +10,7 @@ use crate::auth::KeyHandshake;
 use crate::counters::Counters;
 use crate::event::Listener;
 use crate::net::Socket;
-use crate::options::{Address, Options};
+use crate::options::{Address, ConnectionOptions};
 use crate::outbox::Outbox;
 use crate::tls::Session;
 
@@ -76,7 +76,7 @@ pub(super) struct Slot {
     pub(super) established: bool,
     pub(super) fd: Option<Socket>,
     pub(super) origin: ConnectionOrigin,
-    pub(super) options: Arc<Options>,
+    pub(super) options: Arc<ConnectionOptions>,
     pub(super) name: Arc<str>,
     /// The version that both sides speak, once both greetings are known.
     pub(super) version: u16,
@@ -122,7 +122,7 @@ pub(super) const WATCH_WRITE: u8 = 2;
 pub(super) const WATCH_EDGE: u8 = 4;
 
 impl Slot {
-    fn new(now: Instant, origin: ConnectionOrigin, options: Arc<Options>) -> Self {
+    fn new(now: Instant, origin: ConnectionOrigin, options: Arc<ConnectionOptions>) -> Self {
         Self {
             generation: 0,
             state: State::Free,
@@ -199,7 +199,12 @@ impl Slots {
         self.used() >= self.max
     }
 
-    pub(super) fn add(&mut self, now: Instant, origin: ConnectionOrigin, options: Arc<Options>) -> u32 {
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        origin: ConnectionOrigin,
+        options: Arc<ConnectionOptions>,
+    ) -> u32 {
         let mut slot = Slot::new(now, origin, options);
         if let Some(index) = self.free.pop_front() {
             slot.generation = self.slots[index as usize].generation.wrapping_add(1);

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use fanin_message::{
-    Backend, Backoff, EndpointEvent, Listener, MessageEndpoint, Options, PeerId, Settings, SetupError,
-    Timing, Versions,
+    Backend, Backoff, ConnectionOptions, EndpointEvent, EndpointSettings, Listener, MessageEndpoint, PeerId,
+    SetupError, Timing, Versions,
 };
 
 /// Longer than any step here takes; a test that waits for it has failed.
@@ -19,16 +19,16 @@ pub(crate) fn endpoint(name: &str) -> MessageEndpoint {
 }
 
 pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> MessageEndpoint {
-    with_settings(&Settings { name: name.into(), limits, ..Settings::default() })
+    with_settings(&EndpointSettings { name: name.into(), limits, ..EndpointSettings::default() })
 }
 
 /// An endpoint that speaks these versions.
 pub(crate) fn endpoint_of(name: &str, versions: Versions) -> MessageEndpoint {
-    with_settings(&Settings { name: name.into(), versions, ..Settings::default() })
+    with_settings(&EndpointSettings { name: name.into(), versions, ..EndpointSettings::default() })
 }
 
-fn with_settings(settings: &Settings) -> MessageEndpoint {
-    let settings = |backend| Settings { backend, ..settings.clone() };
+fn with_settings(settings: &EndpointSettings) -> MessageEndpoint {
+    let settings = |backend| EndpointSettings { backend, ..settings.clone() };
     match MessageEndpoint::new(settings(crate::BACKEND)) {
         Err(SetupError::Uring(error)) => {
             crate::skip::skip(format!("without io_uring the test runs over epoll: {error}"));
@@ -39,9 +39,9 @@ fn with_settings(settings: &Settings) -> MessageEndpoint {
 }
 
 /// Options with short times, to keep the tests short.
-pub(crate) fn quick() -> Options {
+pub(crate) fn quick() -> ConnectionOptions {
     let ms = Duration::from_millis;
-    Options {
+    ConnectionOptions {
         timing: Timing {
             greeting_max: ms(300),
             heartbeat: ms(20),
@@ -50,11 +50,11 @@ pub(crate) fn quick() -> Options {
             drain_max: ms(300),
         },
         backoff: Some(Backoff { first: ms(4), longest: ms(20), attempts_max: None }),
-        ..Options::default()
+        ..ConnectionOptions::default()
     }
 }
 
-pub(crate) fn listen(endpoint: &mut MessageEndpoint, options: Options) -> (Listener, SocketAddr) {
+pub(crate) fn listen(endpoint: &mut MessageEndpoint, options: ConnectionOptions) -> (Listener, SocketAddr) {
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
     (listener, endpoint.local_address(listener).unwrap())
 }
@@ -86,7 +86,7 @@ pub(crate) fn until(
 pub(crate) fn connected(
     server: &mut MessageEndpoint,
     client: &mut MessageEndpoint,
-    options: &Options,
+    options: &ConnectionOptions,
 ) -> (PeerId, PeerId) {
     let (_, address) = listen(server, options.clone());
     let there = client.connect("", address, options.clone());

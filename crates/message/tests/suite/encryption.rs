@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::common::{endpoint, frame, hello, listen, quick, raw, until, wait_for};
-use fanin_message::{Closed, EndpointEvent, Options, Payload, Tls, TlsError};
+use fanin_message::{Closed, ConnectionOptions, EndpointEvent, Payload, Tls, TlsError};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 struct Authority {
@@ -27,13 +27,13 @@ impl Authority {
     }
 
     /// Options of a peer with a certificate for `name` from this authority, which trusts `other`.
-    fn options(&self, name: &str, other: &Self) -> Options {
+    fn options(&self, name: &str, other: &Self) -> ConnectionOptions {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
         let tls = Tls::from_pem(certificate.as_bytes(), key.serialize_pem().as_bytes(), other.pem.as_bytes())
             .unwrap();
-        let mut options = Options { tls: Some(tls), backoff: None, ..quick() };
+        let mut options = ConnectionOptions { tls: Some(tls), backoff: None, ..quick() };
         // Handshakes take long on a shared processor.
         options.timing.greeting_max = Duration::from_secs(5);
         options

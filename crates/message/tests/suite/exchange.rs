@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
 use fanin_message::{
-    Closed, EndpointEvent, Greeting, Limits, Options, Payload, SameName, SendError, SocketOptions,
+    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, Payload, SameName, SendError, SocketOptions,
 };
 
 #[test]
 fn messages_of_all_sizes_arrive_complete_and_in_order() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let sizes = [0, 1, 11, 12, 13, 4096, 4097, 65_536, 131_072 - 12, 131_072, 131_073, 1_000_000, 7_000_000];
     let body: Vec<u8> = (0..7_000_003u32).map(|i| (i * 7 + i / 251) as u8).collect();
     let shared = Payload::from(body.clone());
@@ -42,7 +42,7 @@ fn messages_of_all_sizes_arrive_complete_and_in_order() {
 #[test]
 fn payloads_may_be_kept_and_sent_on() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     for i in 0..1000u32 {
         client.send(to_server, 1, i, &[&i.to_le_bytes().repeat(500)]).unwrap();
     }
@@ -68,7 +68,7 @@ fn payloads_may_be_kept_and_sent_on() {
 #[test]
 fn bare_peers_exchange_frames_without_greetings() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let options = Options { greeting: Greeting::Bare, ..Options::default() };
+    let options = ConnectionOptions { greeting: Greeting::Bare, ..ConnectionOptions::default() };
     let (to_client, _) = connected(&mut server, &mut client, &options);
     server.send(to_client, 5, 6, &[b"seven"]).unwrap();
     let message = until_message(&mut server, &mut client);
@@ -94,7 +94,7 @@ fn until_message(
 fn a_full_outbox_refuses_and_tells_when_there_is_room() {
     let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
     let (mut server, mut client) = (endpoint("server"), with_limits("client", limits));
-    let (to_client, to_server) = connected(&mut server, &mut client, &Options::default());
+    let (to_client, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     server.pause(to_client);
     let body = vec![7; 10_000];
     let mut sent = 0;
@@ -136,7 +136,7 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
         ..Limits::default()
     };
     let (mut server, mut client) = (with_limits("server", limits), endpoint("client"));
-    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let body = vec![3; 1 << 20];
     for i in 0..32 {
         client.send(to_server, 1, i, &[&body]).unwrap();
@@ -196,7 +196,7 @@ fn closing_sends_what_waits_and_hears_what_comes() {
 #[test]
 fn shutdown_ends_everything_in_order() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let (_, address) = listen(&mut server, Options { same_name: SameName::Allow, ..quick() });
+    let (_, address) = listen(&mut server, ConnectionOptions { same_name: SameName::Allow, ..quick() });
     let peers: Vec<_> = (0..20).map(|_| client.connect("server", address, quick())).collect();
     assert_eq!(peers.len(), 20);
     let mut up = 0;
@@ -234,7 +234,7 @@ fn another_thread_interrupts_the_wait() {
 #[test]
 fn socket_options_change_at_run_time_and_refusals_are_named() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let (to_client, to_server) = connected(&mut server, &mut client, &Options::default());
+    let (to_client, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let options = SocketOptions {
         congestion_control: Some("reno".into()),
         window_clamp: Some(8192),
@@ -254,7 +254,7 @@ fn socket_options_change_at_run_time_and_refusals_are_named() {
 #[test]
 fn hosts_are_found_by_name() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    let (_, address) = listen(&mut server, Options::default());
+    let (_, address) = listen(&mut server, ConnectionOptions::default());
     let host = format!("localhost:{}", address.port());
     // If the name has an IPv6 address as well, no server listens there, and the next attempt takes the other.
     client.connect("server", host.as_str(), quick());

@@ -8,8 +8,8 @@ use crate::common::{
     with_limits,
 };
 use fanin_message::{
-    BadHello, Closed, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting, Options, Oversize,
-    SameName, Timing,
+    BadHello, Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting,
+    Oversize, SameName, Timing,
 };
 
 fn end_of(event: EndpointEvent) -> Option<Closed> {
@@ -20,7 +20,7 @@ fn end_of(event: EndpointEvent) -> Option<Closed> {
 }
 
 /// The reason with which a server ends the connection of a peer that writes `bytes` and then waits.
-fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, MessageEndpoint) {
+fn reaction(bytes: &[u8], options: ConnectionOptions, limits: Limits) -> (Closed, MessageEndpoint) {
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, options);
     let mut peer = raw(address);
@@ -96,7 +96,7 @@ fn changed_greetings_are_accepted_or_refused() {
 
 #[test]
 fn sizes_that_lie_end_the_connection() {
-    let bare = Options { greeting: Greeting::Bare, ..quick() };
+    let bare = ConnectionOptions { greeting: Greeting::Bare, ..quick() };
     let limits = || Limits { by_kind: vec![(7, 1000)], ..Limits::default() };
     let lie = |kind: u32, size: u32| {
         let mut bytes = frame(kind, 0, b"");
@@ -165,9 +165,9 @@ fn a_frame_may_come_byte_by_byte() {
 #[test]
 fn names_are_checked_on_both_sides() {
     let mut server = endpoint("server");
-    let only = Options { names: vec!["dcm-1".into()], ..quick() };
+    let only = ConnectionOptions { names: vec!["dcm-1".into()], ..quick() };
     let (_, address) = listen(&mut server, only);
-    let once = Options { backoff: None, ..quick() };
+    let once = ConnectionOptions { backoff: None, ..quick() };
     for (own, expected, words) in [
         ("dcm-1", "another server", "\"another server\" is not accepted here, only server"),
         ("dcm-2", "server", "\"dcm-2\" is not accepted here, only dcm-1"),
@@ -226,7 +226,7 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
     });
     assert_eq!(seen, ["closed", "connected"], "first the end, then the new one");
 
-    let (_, strict) = listen(&mut server, Options { same_name: SameName::Refuse, ..quick() });
+    let (_, strict) = listen(&mut server, ConnectionOptions { same_name: SameName::Refuse, ..quick() });
     let (mut third, mut fourth) = (raw(strict), raw(strict));
     third.write_all(&hello("ros-1", "", 0)).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
@@ -326,7 +326,7 @@ fn a_peer_that_does_not_close_after_us_is_cut_off() {
 
 #[test]
 fn a_lost_server_is_found_again_by_all_its_clients() {
-    let options = Options { same_name: SameName::Replace, ..quick() };
+    let options = ConnectionOptions { same_name: SameName::Replace, ..quick() };
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, options.clone());
     let peer = client.connect("server", address, options.clone());
@@ -363,7 +363,7 @@ fn a_lost_server_is_found_again_by_all_its_clients() {
 #[test]
 fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
     let mut client = endpoint("client");
-    let few = Options {
+    let few = ConnectionOptions {
         backoff: Some(fanin_message::Backoff { attempts_max: Some(2), ..quick().backoff.unwrap() }),
         ..quick()
     };
@@ -384,7 +384,7 @@ fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
 #[test]
 fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
     let mut server = with_limits("server", Limits { peers_max: 2, ..Limits::default() });
-    let (listener, address) = listen(&mut server, Options { greeting: Greeting::Bare, ..quick() });
+    let (listener, address) = listen(&mut server, ConnectionOptions { greeting: Greeting::Bare, ..quick() });
     let mut peers: Vec<_> = (0..4).map(|_| raw(address)).collect();
     let mut connected = 0;
     until(&mut [&mut server], |_, _, event| {
@@ -415,7 +415,7 @@ fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
 fn silent_limits_do_not_hold_back_who_waits_for_ever() {
     let forever = Timing { silence_max: Duration::ZERO, heartbeat: Duration::ZERO, ..quick().timing };
     let mut server = endpoint("server");
-    let (_, address) = listen(&mut server, Options { timing: forever, ..quick() });
+    let (_, address) = listen(&mut server, ConnectionOptions { timing: forever, ..quick() });
     let mut silent = raw(address);
     silent.write_all(&hello("silent", "", 1)).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
@@ -427,7 +427,7 @@ fn silent_limits_do_not_hold_back_who_waits_for_ever() {
 fn strangers_displace_each_other_and_no_peer() {
     let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
     let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
-    let (_, address) = listen(&mut server, Options { timing: patient, ..quick() });
+    let (_, address) = listen(&mut server, ConnectionOptions { timing: patient, ..quick() });
     let mut peer = raw(address);
     peer.write_all(&hello("peer", "", 0)).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, listen, quick, step, with_limits};
-use fanin_message::{Closed, EndpointEvent, Limits, Options, Payload, PeerId, SameName, SendError};
+use fanin_message::{Closed, ConnectionOptions, EndpointEvent, Limits, Payload, PeerId, SameName, SendError};
 
 const CLIENTS: usize = 12;
 const MESSAGES: u32 = 150;
@@ -45,7 +45,7 @@ fn soak(seed: u64) {
         receive_block_bytes: 32 << 10,
         ..Limits::default()
     };
-    let mut options = Options { same_name: SameName::Allow, ..quick() };
+    let mut options = ConnectionOptions { same_name: SameName::Allow, ..quick() };
     options.timing.silence_max = PATIENCE;
     options.timing.stall_max = PATIENCE;
     options.timing.greeting_max = PATIENCE;

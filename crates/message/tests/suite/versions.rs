@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::common::{endpoint_of, hello_of, listen, quick, raw, read_frame, step, until, wait_for};
-use fanin_message::{Closed, EndpointEvent, Options, SharedKey, Versions};
+use fanin_message::{Closed, ConnectionOptions, EndpointEvent, SharedKey, Versions};
 
 const fn range(lowest: u16, highest: u16) -> Versions {
     Versions { lowest, highest }
@@ -15,7 +15,7 @@ fn both_sides_report_the_same_version() {
         for (ours, theirs, common) in
             [(range(1, 2), range(1, 1), 1), (range(1, 1), range(1, 2), 1), (range(2, 5), range(1, 4), 4)]
         {
-            let options = Options { key: key.clone(), ..quick() };
+            let options = ConnectionOptions { key: key.clone(), ..quick() };
             let (mut server, mut client) = (endpoint_of("server", ours), endpoint_of("client", theirs));
             let (_, address) = listen(&mut server, options.clone());
             client.connect("server", address, options);
@@ -34,7 +34,7 @@ fn both_sides_report_the_same_version() {
 #[test]
 fn without_a_common_version_both_sides_say_why() {
     for key in [None, Some(SharedKey::random().unwrap())] {
-        let options = Options { key, ..quick() };
+        let options = ConnectionOptions { key, ..quick() };
         let (mut server, mut client) =
             (endpoint_of("server", range(1, 2)), endpoint_of("client", range(3, 4)));
         let (_, address) = listen(&mut server, options.clone());

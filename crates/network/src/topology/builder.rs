@@ -1,8 +1,8 @@
 //! A network under construction, and its roles: the common parts of all topologies.
 
-use fanin_scenario::{Framing as FramingName, Link as LinkSettings, Scenario};
+use fanin_scenario::{Framing, LinkSettings, Scenario};
 
-use crate::{Framing, Network, NodeIndex, SwitchRole};
+use crate::{FrameOverhead, Network, NodeIndex, SwitchRole};
 
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,11 +33,11 @@ impl<'a> NetworkBuilder<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         let transport = &scenario.transport;
         let framing = match scenario.network.framing {
-            FramingName::Ethernet => Framing::ETHERNET,
-            FramingName::PointToPoint => Framing::POINT_TO_POINT,
+            Framing::Ethernet => FrameOverhead::ETHERNET,
+            Framing::PointToPoint => FrameOverhead::POINT_TO_POINT,
         };
         // `mss` counts the options of a segment as payload.
-        let packet_bytes = (transport.mss.get() as u32).saturating_add(Framing::HEADER_BYTES);
+        let packet_bytes = (transport.mss.get() as u32).saturating_add(FrameOverhead::HEADER_BYTES);
         let network = Network {
             switches: SwitchRole::ALL.map(|role| role.resolve(scenario)).to_vec(),
             framing,

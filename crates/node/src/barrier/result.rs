@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fanin_report::{EventOutcome, EventRow, FlowRow, Tcp, WindowRow};
+use fanin_report::{EventOutcome, EventRow, FlowRow, TcpFigures, WindowRow};
 use fanin_scenario::{Scenario, machines};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct BarrierResult {
     /// Congestion windows of the connections that `record.windows` names.
     pub windows: Vec<WindowRow>,
     /// Sums over all connections; counters that the kernel lacks are absent.
-    pub tcp: Tcp,
+    pub tcp: TcpFigures,
     /// Start of the first round, in microseconds since 1970.
     pub start_unix_us: u64,
 }

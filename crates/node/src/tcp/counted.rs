@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fanin_dataflow::ShareCounters;
-use fanin_report::{FlowRow, Summary, Tcp};
+use fanin_report::{FlowRow, Summary, TcpFigures};
 use serde_json::json;
 
 use super::format::{END, EXTENSION, HEADER, SHARED};
@@ -137,7 +137,7 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
 
 impl Counted {
     /// Returns the sums for a summary; `None` without rows.
-    pub fn summary(&self) -> Option<Tcp> {
+    pub fn summary(&self) -> Option<TcpFigures> {
         (!self.rows.is_empty()).then(|| fanin_report::tcp(&self.rows))
     }
 

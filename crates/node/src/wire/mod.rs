@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
-    Closed, EndpointEvent, MessageEndpoint, Options, Payload, PeerId as Connection, SendError, Settings,
-    Timing,
+    Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, Payload,
+    PeerId as Connection, SendError, Timing,
 };
 
 use crate::codec::{DecodeError, decode, encode};
@@ -94,7 +94,7 @@ pub struct PeerConnections {
     endpoint: MessageEndpoint,
     system: System,
     sources: Sources,
-    options: Options,
+    options: ConnectionOptions,
     dialer: Dialer,
     table: ConnectionTable,
     backlog: Backlog,
@@ -133,9 +133,15 @@ impl PeerConnections {
         }
         let tls = system.tls(&name(me)).map_err(Box::new)?;
         let key = system.key.clone();
-        let options = Options { timing, tls, key, socket: fitted.socket, ..Options::default() };
+        let options =
+            ConnectionOptions { timing, tls, key, socket: fitted.socket, ..ConnectionOptions::default() };
         let is_collector = matches!(me, Peer::Collector(_));
-        let settings = Settings { name: name(me), versions: system.versions, limits, ..Settings::default() };
+        let settings = EndpointSettings {
+            name: name(me),
+            versions: system.versions,
+            limits,
+            ..EndpointSettings::default()
+        };
         let mut wire = Self {
             endpoint: match &system.machine {
                 HostMachine::Real => MessageEndpoint::new(settings)?,
@@ -173,7 +179,7 @@ impl PeerConnections {
 
     /// Listens at every address of the host. Fails only if it can listen at none of them.
     fn listen(&mut self, address: &str, me: Peer) -> Result<(), WireError> {
-        let options = Options { names: callers(&self.system, me), ..self.options.clone() };
+        let options = ConnectionOptions { names: callers(&self.system, me), ..self.options.clone() };
         let resolved = listen_addresses(address, self.system.listen)
             .map_err(|error| WireError::Resolve { address: address.to_owned(), error })?;
         let mut refused = None;

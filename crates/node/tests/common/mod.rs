@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{EventStep, Peer, Random};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
-use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
+use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint};
 use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::{PredictedBand, PredictedBands, Role};
 use fanin_node::journal::{self, JournalLine};
@@ -183,10 +183,15 @@ impl System {
         let address = self.live.system().address(Peer::Readout(readout)).unwrap().to_owned();
         let address: SocketAddr = address.parse().unwrap();
         let name = format!("collector-{collector}");
-        let mut endpoint = MessageEndpoint::new(Settings { name, ..Settings::default() }).unwrap();
+        let mut endpoint =
+            MessageEndpoint::new(EndpointSettings { name, ..EndpointSettings::default() }).unwrap();
         let key = self.live.system().key.clone();
         // The readout may be on its way back from a fault before this one.
-        endpoint.connect(&format!("readout-{readout}"), address, Options { key, ..Options::default() });
+        endpoint.connect(
+            &format!("readout-{readout}"),
+            address,
+            ConnectionOptions { key, ..ConnectionOptions::default() },
+        );
         let until = Instant::now() + Duration::from_secs(10);
         while Instant::now() < until {
             if let Some(EndpointEvent::Connected { .. }) = endpoint.poll(Some(until)).unwrap() {

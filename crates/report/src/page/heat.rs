@@ -180,7 +180,7 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Network, RequestCounts, ResultKind, ScenarioName, Tcp, Times};
+    use crate::{NetworkFigures, RequestCounts, ResultKind, ScenarioName, TcpFigures, Times};
 
     #[test]
     fn two_settings_with_three_values_each_make_a_grid() {
@@ -229,10 +229,10 @@ mod tests {
             requests.time_ms.as_mut().unwrap().p99 = 200.0;
         };
         let drops = |summary: &mut Summary| {
-            summary.network = Some(Network { drops: Some(3), ..Network::default() });
+            summary.network = Some(NetworkFigures { drops: Some(3), ..NetworkFigures::default() });
         };
         let timeouts = |summary: &mut Summary| {
-            summary.tcp = Some(Tcp { timeouts: Some(1), ..Tcp::default() });
+            summary.tcp = Some(TcpFigures { timeouts: Some(1), ..TcpFigures::default() });
         };
         for change in [p99, drops, timeouts] {
             assert!(!differing(change).contains("no effect"));

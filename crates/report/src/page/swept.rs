@@ -568,7 +568,7 @@ mod tests {
     fn drops_are_drawn_where_there_are_some() {
         let at = |credits: u64, drops: u64| {
             let mut one = result(ResultKind::Sim, credits, "credits", 1.0);
-            one.summary.network = Some(crate::Network { drops: Some(drops), ..crate::Network::default() });
+            one.summary.network.get_or_insert_default().drops = Some(drops);
             one
         };
         let ids = |drops: [u64; 3]| -> Vec<String> {

@@ -5,8 +5,8 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    EventOutcome, EventRow, FlowRow, Ideal, IoRow, Load, Machine, Network, PortFigures, QueueRow, Records,
-    ScenarioName, Shaping, Span, Speed, Summary, WindowRow, tcp,
+    EventOutcome, EventRow, FlowRow, IdealFigures, IoRow, Load, MachineFigures, NetworkFigures, PortFigures,
+    QueueRow, Records, ScenarioName, ShapingFigures, Span, Speed, Summary, WindowRow, tcp,
 };
 
 mod several;
@@ -98,12 +98,12 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
     summary.fill_events(&events, span, 39, false);
     summary.tcp = Some(tcp(&flows));
     summary.load = Some(Load { last_hop: Some(0.2312), uplink: Some(0.4513) });
-    summary.network = Some(Network {
+    summary.network = Some(NetworkFigures {
         packets: Some(5_783_000),
         bytes: Some(8_894_000_000),
         drops: Some(timeouts * 4),
         queue_bytes_max: crate::queue_bytes_max(&queues),
-        ..Network::default()
+        ..NetworkFigures::default()
     });
     summary.ports = vec![PortFigures {
         name: "tor:0->collector:0".into(),
@@ -114,9 +114,9 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
         utilisation: Some(0.152),
         ..PortFigures::default()
     }];
-    summary.shaping = Some(Shaping { credits: Some(480), wait_ms_mean: Some(6.21) });
+    summary.shaping = Some(ShapingFigures { credits: Some(480), wait_ms_mean: Some(6.21) });
     summary.speed = Some(Speed { wall_s: Some(3.91), cpu_s: Some(3.72), ..Speed::default() });
-    summary.ideal = Some(Ideal {
+    summary.ideal = Some(IdealFigures {
         collection_time_ms: Some(18.29),
         goodput_bps: Some(923.8e6),
         how: Some("2286240 B × 8 / 1 Gb/s = 18.29 ms".into()),
@@ -264,8 +264,11 @@ fn no_other_figure(name: &str, document: &roxmltree::Document<'_>) {
 fn an_invalid_measurement_says_why() {
     let mut result = run_result(ResultKind::Run, "busy", 0);
     let reason = "231 frames were lost before the switch saw them";
-    result.summary.machine =
-        Some(Machine { valid: Some(false), reason: Some(reason.to_owned()), ..Machine::default() });
+    result.summary.machine = Some(MachineFigures {
+        valid: Some(false),
+        reason: Some(reason.to_owned()),
+        ..MachineFigures::default()
+    });
     let html = page(&[result]);
     assert!(html.contains("Invalid"), "{html}");
     let document = parsed(&html);

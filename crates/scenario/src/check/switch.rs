@@ -12,7 +12,7 @@ const OVERHEAD_MAX: Bytes = Bytes::new(1 << 20);
 const SLOT_MAX: Bytes = Bytes::new(1 << 20);
 
 impl ScenarioCheck<'_> {
-    pub(super) fn switch(&mut self, name: &str, switch: &Switch) {
+    pub(super) fn switch(&mut self, name: &str, switch: &SwitchSettings) {
         let path = |key: &str| format!("{name}.{key}");
         let frame = self.scenario.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into()));
         let charged = frame.saturating_add(switch.frame_overhead);
@@ -87,7 +87,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    fn signals(&mut self, name: &str, switch: &Switch) {
+    fn signals(&mut self, name: &str, switch: &SwitchSettings) {
         let path = |key: &str| format!("{name}.{key}");
         let ecn = &switch.ecn;
         if matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) && ecn.min >= ecn.max {
@@ -133,7 +133,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    fn daqring(&mut self, name: &str, switch: &Switch, frame: Bytes) {
+    fn daqring(&mut self, name: &str, switch: &SwitchSettings, frame: Bytes) {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
         if ring.service == Discipline::StrictPriority {

@@ -38,7 +38,8 @@ impl ScenarioCheck<'_> {
             let message = "with a gain of zero DCTCP never reacts to marks".to_owned();
             self.fail("transport.dctcp.gain", message, "zero", None, "RFC 8257 has 0.0625".to_owned());
         }
-        let marks = |switch: &Switch| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
+        let marks =
+            |switch: &SwitchSettings| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
         if !switches_used(self.scenario).iter().any(|(_, switch)| marks(switch)) {
             self.fail(
                 "transport.congestion_control",
@@ -113,7 +114,7 @@ impl ScenarioCheck<'_> {
     }
 
     /// Refuses signals and flow control that a network with rings does not have.
-    pub(super) fn signals_of_rings(&mut self, name: &str, switch: &Switch) {
+    pub(super) fn signals_of_rings(&mut self, name: &str, switch: &SwitchSettings) {
         let rings = format!("{name}.buffering");
         // In a hybrid network the software switch has the rings; the hardware switch may mark.
         let has_rings = switch.buffering.has_rings();

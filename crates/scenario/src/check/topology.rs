@@ -4,7 +4,7 @@ use super::ScenarioCheck;
 use crate::types::*;
 
 /// Returns the switches of a scenario's network, each with its section.
-pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
+pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &SwitchSettings)> {
     let switch = |section| match section {
         "tor" => &s.tor,
         "core" => &s.core,

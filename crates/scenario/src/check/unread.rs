@@ -114,7 +114,7 @@ fn transport(s: &Scenario) -> Vec<SettingRow> {
     };
     let is_tcp = cc != CongestionControl::Sird;
     let no_tcp = "transport.congestion_control = \"sird\" is not TCP";
-    let marks = |switch: &Switch| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
+    let marks = |switch: &SwitchSettings| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
     let is_marked = switches_used(s).iter().any(|(_, switch)| marks(switch));
     let mut rows = vec![
         of("static_window", CongestionControl::Static, "static"),
@@ -233,7 +233,7 @@ fn network(s: &Scenario) -> Vec<SettingRow> {
 }
 
 /// Returns the settings of a switch's packet memory.
-fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
+fn memory(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> {
     let of = |key: &str, kinds: &[Buffering], named: &str| {
         let why = format!("{name}.buffering is not {named}");
         row(&format!("{name}.{key}"), kinds.contains(&switch.buffering), &why)
@@ -262,7 +262,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
 }
 
 /// Returns the settings of a switch's congestion signals and flow control.
-fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
+fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
     let by_threshold = ecn == EcnMode::Threshold;
     let by_red = matches!(ecn, EcnMode::RedMark | EcnMode::RedDrop);

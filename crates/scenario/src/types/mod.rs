@@ -1,4 +1,7 @@
 //! The types of a scenario file: one file for each section, each key with its unit, range, default and source.
+//!
+//! The type of a section is its `…Settings` where another crate has the thing itself: [`SupervisorSettings`] configure the
+//! `Supervisor` of `fanin-dataflow`.
 
 mod live;
 mod network;
@@ -11,20 +14,25 @@ mod workload;
 
 pub use live::{Live, Processors};
 use network::HostCounts;
-pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology, TopologyFacts};
+pub use network::{
+    FlowDistribution, Framing, Hybrid, LeafSpine, LinkSettings, NetworkSettings, Topology, TopologyFacts,
+};
 pub use roles::{
-    Arrivals, Collectors, FragmentSizes, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak,
+    Arrivals, CollectorSettings, FragmentSizes, LoggerSettings, Policy, ReadoutSettings, SizeModel,
+    StartOrder, SupervisorSettings, TieBreak,
 };
 pub use run::{Record, Run};
-pub use shaping::{BarrelShifter, Barrier, CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
+pub use shaping::{
+    BarrelShifterSettings, Barrier, CreditDiscipline, FastpassSettings, RequestOrder, Shaping, ShapingMethod,
+};
 pub use switch::{
     Buffering, Daqrings, Depth, Discipline, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
-    QueueUnit, Switch,
+    QueueUnit, SwitchSettings,
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{
-    CongestionControl, CreditPolicy, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird, Swift, Transport,
-    WindowState,
+    CongestionControl, CreditPolicy, DctcpSettings, DiatcpSettings, M21Charge, M21tcpSettings, Profile,
+    SirdSettings, SwiftSettings, Transport, WindowState,
 };
 pub use workload::{Step, Workload, WorkloadKind};
 
@@ -44,13 +52,13 @@ pub struct Scenario {
     /// The length of a run, and its seed.
     pub run: Run,
     /// The hosts that hold the fragments (ROS).
-    pub readout: Readout,
+    pub readout: ReadoutSettings,
     /// The hosts that collect events (DCM), their racks and processing units (HLTPU).
-    pub collectors: Collectors,
+    pub collectors: CollectorSettings,
     /// The supervisor that assigns events (HLTSV).
-    pub supervisor: Supervisor,
+    pub supervisor: SupervisorSettings,
     /// The data loggers that store accepted events.
-    pub logger: Logger,
+    pub logger: LoggerSettings,
     /// The requests of the collectors.
     pub workload: Workload,
     /// TCP: the stack and its settings.
@@ -58,21 +66,21 @@ pub struct Scenario {
     /// Traffic shaping: methods that keep bursts smaller than the buffers.
     pub shaping: Shaping,
     /// The hosts, switches and links between them.
-    pub network: Network,
+    pub network: NetworkSettings,
     /// The link of each collector; in a star, of each sender too unless `readout.link` says otherwise.
-    pub link: Link,
+    pub link: LinkSettings,
     /// The link from a rack's switch to each core router, and from a readout group's switch.
-    pub uplink: Link,
+    pub uplink: LinkSettings,
     /// The top-of-rack switches of the collectors; in a star, the only switch.
-    pub tor: Switch,
+    pub tor: SwitchSettings,
     /// The core routers.
-    pub core: Switch,
+    pub core: SwitchSettings,
     /// The switches that join a group of readouts to the core.
-    pub aggregation: Switch,
+    pub aggregation: SwitchSettings,
     /// The leaf switches of a leaf-spine network.
-    pub leaf: Switch,
+    pub leaf: SwitchSettings,
     /// The spine switches of a leaf-spine network.
-    pub spine: Switch,
+    pub spine: SwitchSettings,
     /// Settings of real processes.
     pub live: Live,
     /// Records that are written in addition to the summary.
@@ -85,21 +93,25 @@ impl Default for Scenario {
             title: String::new(),
             source: String::new(),
             run: Run::default(),
-            readout: Readout::default(),
-            collectors: Collectors::default(),
-            supervisor: Supervisor::default(),
-            logger: Logger::default(),
+            readout: ReadoutSettings::default(),
+            collectors: CollectorSettings::default(),
+            supervisor: SupervisorSettings::default(),
+            logger: LoggerSettings::default(),
             workload: Workload::default(),
             transport: Transport::default(),
             shaping: Shaping::default(),
-            network: Network::default(),
-            link: Link::default(),
-            uplink: Link { rate: fanin_units::Rate::new(10_000_000_000), ..Link::default() },
-            tor: Switch::default(),
-            core: Switch { buffering: Buffering::Voq, buffer: Switch::MODULE, ..Switch::unlimited() },
-            aggregation: Switch::unlimited(),
-            leaf: Switch::unlimited(),
-            spine: Switch::unlimited(),
+            network: NetworkSettings::default(),
+            link: LinkSettings::default(),
+            uplink: LinkSettings { rate: fanin_units::Rate::new(10_000_000_000), ..LinkSettings::default() },
+            tor: SwitchSettings::default(),
+            core: SwitchSettings {
+                buffering: Buffering::Voq,
+                buffer: SwitchSettings::MODULE,
+                ..SwitchSettings::unlimited()
+            },
+            aggregation: SwitchSettings::unlimited(),
+            leaf: SwitchSettings::unlimited(),
+            spine: SwitchSettings::unlimited(),
             live: Live::default(),
             record: Record::default(),
         }

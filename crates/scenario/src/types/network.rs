@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 /// A full-duplex link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Link {
+pub struct LinkSettings {
     /// Bits per second, each way; 1 kb/s to 10 Tb/s.
     pub rate: Rate,
     /// Propagation delay, each way; at most 1 s.
     pub delay: Duration,
 }
 
-impl Default for Link {
+impl Default for LinkSettings {
     fn default() -> Self {
         Self { rate: Rate::new(1_000_000_000), delay: Duration::from_micros(1) }
     }
@@ -98,14 +98,14 @@ pub struct Hybrid {
     #[schemars(range(min = 0, max = 4))]
     pub host_ports: u32,
     /// The link of each of these ports.
-    pub link: Link,
+    pub link: LinkSettings,
 }
 
 impl Default for Hybrid {
     fn default() -> Self {
         Self {
             host_ports: 0,
-            link: Link { rate: Rate::new(50_000_000_000), delay: Duration::from_micros(1) },
+            link: LinkSettings { rate: Rate::new(50_000_000_000), delay: Duration::from_micros(1) },
         }
     }
 }
@@ -113,7 +113,7 @@ impl Default for Hybrid {
 /// The hosts, switches and links between them: at most 1 000 000 readouts and collectors, and 2 000 000 links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Network {
+pub struct NetworkSettings {
     /// The shape of the network.
     pub topology: Topology,
     /// Core routers (`racks`).
@@ -134,7 +134,7 @@ pub struct Network {
     pub hybrid: Hybrid,
 }
 
-impl Default for Network {
+impl Default for NetworkSettings {
     fn default() -> Self {
         Self {
             topology: Topology::Racks,
@@ -178,7 +178,7 @@ impl TopologyFacts {
     }
 }
 
-impl Network {
+impl NetworkSettings {
     /// Returns the facts of the topology.
     pub(crate) fn facts(&self, hosts: HostCounts) -> TopologyFacts {
         match self.topology {

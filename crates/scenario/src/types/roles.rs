@@ -2,14 +2,14 @@ use fanin_units::{Bytes, Duration, Frequency, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Link;
+use super::LinkSettings;
 pub use crate::size::{FragmentSizes, SizeModel};
 pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 
 /// The hosts that keep the fragments of every event until they receive a delete message (ROS; thesis §3.7.2).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Readout {
+pub struct ReadoutSettings {
     /// The number of readout hosts.
     #[schemars(range(min = 1, max = 65535))]
     pub hosts: u32,
@@ -26,7 +26,7 @@ pub struct Readout {
     /// Standard deviation of that time (normal distribution, negative draws become zero). Zero: constant.
     pub response_delay_sd: Duration,
     /// The link of each readout host.
-    pub link: Link,
+    pub link: LinkSettings,
     /// Links of each host; its connections are spread over them.
     #[schemars(range(min = 1, max = 16))]
     pub links_per_host: u32,
@@ -34,7 +34,7 @@ pub struct Readout {
     pub memory: Bytes,
 }
 
-impl Default for Readout {
+impl Default for ReadoutSettings {
     fn default() -> Self {
         Self {
             hosts: 160,
@@ -43,7 +43,7 @@ impl Default for Readout {
             sizes_digest: None,
             response_delay: Duration::from_micros(392),
             response_delay_sd: Duration::ZERO,
-            link: Link::default(),
+            link: LinkSettings::default(),
             links_per_host: 1,
             memory: Bytes::new(8_000_000_000),
         }
@@ -53,7 +53,7 @@ impl Default for Readout {
 /// The hosts that collect events (DCM) on behalf of their processing units (HLTPU; thesis §3.7.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Collectors {
+pub struct CollectorSettings {
     /// Racks, each with one top-of-rack switch.
     #[schemars(range(min = 1, max = 4096))]
     pub racks: u32,
@@ -69,7 +69,7 @@ pub struct Collectors {
     pub processing_time_sd: Duration,
 }
 
-impl Default for Collectors {
+impl Default for CollectorSettings {
     fn default() -> Self {
         Self {
             racks: 1,
@@ -84,7 +84,7 @@ impl Default for Collectors {
 /// The supervisor that assigns events to processing units (HLTSV; thesis §3.7.3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Supervisor {
+pub struct SupervisorSettings {
     /// Events per second in the whole system.
     pub rate: Frequency,
     /// Times at which events arrive.
@@ -99,10 +99,10 @@ pub struct Supervisor {
     #[schemars(range(min = 1, max = 65536))]
     pub clear_group: u32,
     /// The supervisor's link.
-    pub link: Link,
+    pub link: LinkSettings,
 }
 
-impl Default for Supervisor {
+impl Default for SupervisorSettings {
     fn default() -> Self {
         Self {
             rate: Frequency::new(1_000_000),
@@ -111,7 +111,7 @@ impl Default for Supervisor {
             start_order: StartOrder::ByHost,
             tie_break: TieBreak::LeastRecent,
             clear_group: 100,
-            link: Link { rate: Rate::new(10_000_000_000), ..Link::default() },
+            link: LinkSettings { rate: Rate::new(10_000_000_000), ..LinkSettings::default() },
         }
     }
 }
@@ -119,22 +119,22 @@ impl Default for Supervisor {
 /// The data loggers that store accepted events (thesis §3.7.5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Logger {
+pub struct LoggerSettings {
     /// The number of logger hosts.
     #[schemars(range(min = 0, max = 4096))]
     pub hosts: u32,
     /// Share of the events that are accepted and sent to a logger; 0 to 1.
     pub accept: Ratio,
     /// The link of each logger.
-    pub link: Link,
+    pub link: LinkSettings,
 }
 
-impl Default for Logger {
+impl Default for LoggerSettings {
     fn default() -> Self {
         Self {
             hosts: 1,
             accept: Ratio::ZERO,
-            link: Link { rate: Rate::new(10_000_000_000), ..Link::default() },
+            link: LinkSettings { rate: Rate::new(10_000_000_000), ..LinkSettings::default() },
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum ShapingMethod {
 /// The central arbiter (thesis §6.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Fastpass {
+pub struct FastpassSettings {
     /// Length of a timeslot, in MTUs.
     #[schemars(range(min = 1, max = 64))]
     pub slot_mtus: u32,
@@ -49,7 +49,7 @@ pub struct Fastpass {
     pub standby: bool,
 }
 
-impl Default for Fastpass {
+impl Default for FastpassSettings {
     fn default() -> Self {
         Self {
             slot_mtus: 1,
@@ -79,7 +79,7 @@ pub enum Barrier {
 /// The barrel shifter: in phase k, readout i sends to collector (i + k) mod N (LHCb and CMS event builders).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct BarrelShifter {
+pub struct BarrelShifterSettings {
     /// The end of a phase.
     pub barrier: Barrier,
     /// Length of a phase with `barrier = "clock"`; zero: the time of the largest answer on the slowest link.
@@ -97,7 +97,7 @@ pub struct BarrelShifter {
     pub fail_at: Duration,
 }
 
-impl Default for BarrelShifter {
+impl Default for BarrelShifterSettings {
     fn default() -> Self {
         Self {
             barrier: Barrier::Complete,
@@ -129,9 +129,9 @@ pub struct Shaping {
     /// clock become longer by its inverse.
     pub utilisation: Ratio,
     /// The central arbiter.
-    pub fastpass: Fastpass,
+    pub fastpass: FastpassSettings,
     /// The barrel shifter.
-    pub barrel_shifter: BarrelShifter,
+    pub barrel_shifter: BarrelShifterSettings,
 }
 
 impl Shaping {
@@ -156,8 +156,8 @@ impl Default for Shaping {
             discipline: CreditDiscipline::Fifo,
             request_order: RequestOrder::Fixed,
             utilisation: Ratio::ONE,
-            fastpass: Fastpass::default(),
-            barrel_shifter: BarrelShifter::default(),
+            fastpass: FastpassSettings::default(),
+            barrel_shifter: BarrelShifterSettings::default(),
         }
     }
 }

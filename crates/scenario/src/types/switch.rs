@@ -241,7 +241,7 @@ impl Default for Daqrings {
 /// A switch or router: its ports and its packet memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Switch {
+pub struct SwitchSettings {
     /// Number of ports, uplinks included; zero: the number that the network needs.
     pub ports: u32,
     /// The division of the packet memory among the ports.
@@ -279,7 +279,7 @@ pub struct Switch {
     pub daqring: Daqrings,
 }
 
-impl Switch {
+impl SwitchSettings {
     /// Packet memory of a core router's module (Brocade MLXe-32; thesis §4.2.1).
     pub const MODULE: Bytes = Bytes::new(1_500_000_000);
 
@@ -314,7 +314,7 @@ impl Switch {
     }
 }
 
-impl Default for Switch {
+impl Default for SwitchSettings {
     fn default() -> Self {
         Self {
             ports: 0,

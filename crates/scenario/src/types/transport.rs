@@ -64,7 +64,7 @@ pub enum WindowState {
 /// DCTCP's parameters (RFC 8257).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Dctcp {
+pub struct DctcpSettings {
     /// Weight g of a new sample in the moving average α of the marked share, above 0.
     pub gain: Ratio,
     /// α of a new connection.
@@ -73,7 +73,7 @@ pub struct Dctcp {
     pub window_min: Packets,
 }
 
-impl Default for Dctcp {
+impl Default for DctcpSettings {
     fn default() -> Self {
         Self { gain: Ratio::new(62_500), alpha_initial: Ratio::ONE, window_min: Packets::new(2) }
     }
@@ -92,7 +92,7 @@ pub enum M21Charge {
 /// M21TCP's parameters (M21TCP §III.C). The key `m21` of a switch decides whether it writes the option.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct M21tcp {
+pub struct M21tcpSettings {
     /// The headers that a switch subtracts from its buffer.
     pub charge: M21Charge,
     /// Header bytes of `charge = "flow"`.
@@ -103,7 +103,7 @@ pub struct M21tcp {
     pub rewrite_echo: bool,
 }
 
-impl Default for M21tcp {
+impl Default for M21tcpSettings {
     fn default() -> Self {
         Self {
             charge: M21Charge::Packet,
@@ -117,7 +117,7 @@ impl Default for M21tcp {
 /// Swift's parameters (Kumar et al. 2020, §3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Swift {
+pub struct SwiftSettings {
     /// Target round-trip time of a large window, all hops included.
     pub target: Duration,
     /// Addition to the target for small windows: all of it far below one segment, 0.3 of it at one, nothing from 100 segments on.
@@ -128,7 +128,7 @@ pub struct Swift {
     pub decrease_max: Ratio,
 }
 
-impl Default for Swift {
+impl Default for SwiftSettings {
     fn default() -> Self {
         Self {
             target: Duration::from_micros(300),
@@ -143,7 +143,7 @@ impl Default for Swift {
 /// round-trip time on idle links. That is of a full frame there and a smallest one back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Sird {
+pub struct SirdSettings {
     /// B: largest outstanding credit of a receiver, in BDPs; at least one packet.
     pub bucket: Ratio,
     /// Largest outstanding credit for one sender, in BDPs; marks lower it.
@@ -160,7 +160,7 @@ pub struct Sird {
     pub timeout: Duration,
 }
 
-impl Default for Sird {
+impl Default for SirdSettings {
     fn default() -> Self {
         Self {
             bucket: Ratio::new(1_500_000),
@@ -177,14 +177,14 @@ impl Default for Sird {
 /// DIATCP's parameters (ICC'15 §IV.D).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Diatcp {
+pub struct DiatcpSettings {
     /// The window that a collector divides among all its senders.
     pub global_window: Packets,
     /// A connection with a nearer deadline gets a larger share.
     pub deadline_aware: bool,
 }
 
-impl Default for Diatcp {
+impl Default for DiatcpSettings {
     fn default() -> Self {
         Self { global_window: Packets::new(160), deadline_aware: false }
     }
@@ -237,15 +237,15 @@ pub struct Transport {
     /// Connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they always do.
     pub ecn: bool,
     /// The parameters of DCTCP.
-    pub dctcp: Dctcp,
+    pub dctcp: DctcpSettings,
     /// The parameters of M21TCP.
-    pub m21tcp: M21tcp,
+    pub m21tcp: M21tcpSettings,
     /// The parameters of DIATCP.
-    pub diatcp: Diatcp,
+    pub diatcp: DiatcpSettings,
     /// The parameters of Swift.
-    pub swift: Swift,
+    pub swift: SwiftSettings,
     /// The parameters of SIRD.
-    pub sird: Sird,
+    pub sird: SirdSettings,
 }
 
 impl Transport {
@@ -286,11 +286,11 @@ impl Default for Transport {
             offload_burst: Bytes::ZERO,
             receive_offload: false,
             ecn: false,
-            dctcp: Dctcp::default(),
-            m21tcp: M21tcp::default(),
-            diatcp: Diatcp::default(),
-            swift: Swift::default(),
-            sird: Sird::default(),
+            dctcp: DctcpSettings::default(),
+            m21tcp: M21tcpSettings::default(),
+            diatcp: DiatcpSettings::default(),
+            swift: SwiftSettings::default(),
+            sird: SirdSettings::default(),
         }
     }
 }

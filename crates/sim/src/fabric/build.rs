@@ -5,7 +5,7 @@ use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, Dedicated, InService, Layout, Memory, OutputLink, PauseThresholds,
     Threshold,
 };
-use fanin_scenario::{Buffering, EcnMode, PauseMode, Switch};
+use fanin_scenario::{Buffering, EcnMode, PauseMode, SwitchSettings};
 use fanin_units::Bytes;
 
 use super::Fabric;
@@ -132,7 +132,7 @@ impl Builder<'_> {
     /// Makes a switch with a buffer for each output, without PAUSE.
     fn add_dedicated(
         &mut self,
-        settings: &Switch,
+        settings: &SwitchSettings,
         layout: &Layout,
         ports: &[PortIndex],
     ) -> Result<(), Error> {
@@ -148,7 +148,7 @@ impl Builder<'_> {
     /// Makes a switch of a network with PAUSE.
     fn add_pausing_switch(
         &mut self,
-        settings: &Switch,
+        settings: &SwitchSettings,
         layout: &Layout,
         ports: &[PortIndex],
     ) -> Result<(), Error> {
@@ -167,7 +167,7 @@ impl Builder<'_> {
     /// Makes a switch with rings, which marks no frame and sends no signal.
     fn add_ring_switch(
         &mut self,
-        settings: &Switch,
+        settings: &SwitchSettings,
         section: &str,
         ports: &[PortIndex],
     ) -> Result<(), Error> {
@@ -188,7 +188,7 @@ impl Builder<'_> {
     }
 
     /// Makes the marker of an output.
-    fn aqm(&self, settings: &Switch, port: PortIndex) -> Result<Aqm, Error> {
+    fn aqm(&self, settings: &SwitchSettings, port: PortIndex) -> Result<Aqm, Error> {
         let ecn = &settings.ecn;
         let frame = Bytes::new(self.network.frame_bytes.into());
         Ok(match ecn.mode {
@@ -210,7 +210,7 @@ impl Builder<'_> {
     }
 
     /// Returns the settings of the switch at the far end of a port's link; `None` if a host is there.
-    fn next_switch(&self, port: PortIndex) -> Option<&Switch> {
+    fn next_switch(&self, port: PortIndex) -> Option<&SwitchSettings> {
         self.network.switch(self.network.destination(port)).map(|kind| &kind.settings)
     }
 
@@ -243,7 +243,7 @@ impl Builder<'_> {
     }
 }
 
-const fn in_service(settings: &Switch) -> InService {
+const fn in_service(settings: &SwitchSettings) -> InService {
     if settings.count_in_service { InService::Counted } else { InService::Free }
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Opti
 }
 
 /// Returns the division of a switch's memory among these ports; `None` with rings.
-fn layout(network: &Network, switch: &Switch, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
+fn layout(network: &Network, switch: &SwitchSettings, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
     let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
     let layout = switch.layout(&is_uplink);
     if let Some(layout) = &layout {

@@ -2,7 +2,7 @@
 
 use fanin_network::{Collection, CollectionWork, Connection, Roles};
 use fanin_recording::CollectedEvent;
-use fanin_report::{EventRow, Ideal, Span, Summary};
+use fanin_report::{EventRow, IdealFigures, Span, Summary};
 use fanin_units::Instant;
 
 use crate::index::EndIndex;
@@ -113,8 +113,8 @@ pub(crate) trait MeasuredWorkload: HostWorkload {
 }
 
 /// Returns the ideal of a collection, as results state it.
-pub(super) fn ideal_of(collection: &Collection) -> Ideal {
-    Ideal {
+pub(super) fn ideal_of(collection: &Collection) -> IdealFigures {
+    IdealFigures {
         collection_time_ms: Some(collection.time().as_millis_f64()),
         goodput_bps: Some(collection.goodput_bps()),
         how: Some(collection.how()),

@@ -3,7 +3,7 @@ use fanin_units::Bytes;
 use super::*;
 
 fn switches() -> M21Switches {
-    let settings = M21tcp::default();
+    let settings = M21tcpSettings::default();
     let mut switches = M21Switches::new(&settings, 1000);
     let accounting = M21Accounting::Packet { mss: Bytes::new(1000), overhead: Bytes::ZERO };
     switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), accounting)), &settings);

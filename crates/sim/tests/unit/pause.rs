@@ -1,7 +1,7 @@
 //! Outputs that PAUSE can stop.
 
 use fanin_network::{Network, SwitchKind};
-use fanin_scenario::{Buffering, PauseMode, Switch};
+use fanin_scenario::{Buffering, PauseMode, SwitchSettings};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
@@ -26,15 +26,15 @@ fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<P
     ring_of(switches, ahead, settings(mode, xoff))
 }
 
-fn settings(mode: PauseMode, xoff: u64) -> Switch {
-    let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
+fn settings(mode: PauseMode, xoff: u64) -> SwitchSettings {
+    let mut settings = SwitchSettings { buffer: Bytes::new(200_000), ..SwitchSettings::default() };
     settings.pause.mode = mode;
     (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
     settings
 }
 
 /// As [`ring`], with these settings of the switches.
-fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<PathStep>, Network) {
+fn ring_of(switches: u32, ahead: u32, settings: SwitchSettings) -> (Fabric, Vec<PathStep>, Network) {
     let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
     let mut network = Network { switches: kinds, ..Network::default() };
     let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
@@ -140,13 +140,13 @@ fn without_a_circle_all_arrives() {
 fn a_stop_takes_effect_after_the_signal_has_passed() {
     // Five hosts of one switch each send to the same host, so that their switch has to stop them.
     let settings = |xoff: u64, buffer: u64| {
-        let mut settings = Switch { buffer: Bytes::new(buffer), ..Switch::default() };
+        let mut settings = SwitchSettings { buffer: Bytes::new(buffer), ..SwitchSettings::default() };
         settings.pause.mode = PauseMode::Pause;
         (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff - 2_000));
         settings
     };
     let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(25));
-    let reaction = Switch::default().pause.reaction;
+    let reaction = SwitchSettings::default().pause.reaction;
     let headroom =
         fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538), Bytes::new(84)).get();
     for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
@@ -193,7 +193,7 @@ proptest! {
         let mode = if priority { PauseMode::Priority } else { PauseMode::Pause };
         let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
         let (mut fabric, routes, _) =
-            ring_of(4, ahead, Switch { count_in_service: counts, buffering, ..settings(mode, 8_000) });
+            ring_of(4, ahead, SwitchSettings { count_in_service: counts, buffering, ..settings(mode, 8_000) });
         fabric.set_bulk_connections(1);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fanin_switch::Running;
 use fanin_switch::config::HttpAuthentication;
-use fanin_switch::control::{ControlServer, Settings};
+use fanin_switch::control::{ControlServer, ControlSettings};
 
 use crate::traffic::{Counts, Traffic};
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["serve", http, rest @ ..] if rest.len() < 2 => {
             let Ok(http) = http.parse() else { return wrong() };
-            serve(&Settings {
+            serve(&ControlSettings {
                 http: Some(http),
                 socket: rest.first().map(Into::into),
                 token: None,
@@ -53,7 +53,7 @@ fn wrong() -> ExitCode {
 }
 
 #[expect(clippy::print_stdout, reason = "a parent process waits for the address")]
-fn serve(settings: &Settings) -> ExitCode {
+fn serve(settings: &ControlSettings) -> ExitCode {
     let config = traffic::config();
     let traffic = Traffic::new(&config, SERVE_FRAMES_PER_S, Arc::default());
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
@@ -78,7 +78,7 @@ fn soak(time: Duration) -> ExitCode {
     let traffic = Traffic::new(&config, SOAK_FRAMES_PER_S, Arc::clone(&counts));
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
     let socket = std::env::temp_dir().join(format!("fanin-busy-{}.sock", std::process::id()));
-    let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
+    let settings = ControlSettings { socket: Some(socket.clone()), ..ControlSettings::default() };
     let server =
         ControlServer::start(&settings, running.operation()).expect("a socket in the folder for such");
     let done = churn::run(&socket, time);

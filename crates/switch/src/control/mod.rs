@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 pub use client::{Client, ClientError, ControlAddress, Response};
 pub use openapi::description;
 pub use operation::Operation;
-pub use settings::{Settings, StartError, TOKEN_BYTES_MIN};
+pub use settings::{ControlSettings, ControlStartError, TOKEN_BYTES_MIN};
 
 /// The server thread. Dropping it stops the server.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl ControlServer {
     /// parent's affinity.
     ///
     /// # Errors
-    /// If an address cannot be opened, or [`Settings::check`] refuses the settings.
-    pub fn start(settings: &Settings, operation: Operation) -> Result<Self, StartError> {
+    /// If an address cannot be opened, or [`ControlSettings::check`] refuses the settings.
+    pub fn start(settings: &ControlSettings, operation: Operation) -> Result<Self, ControlStartError> {
         let (listeners, http) = serve::listen(settings)?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("fanin-control".to_owned())
             .spawn(move || serve::run(listeners, operation, stopped))
-            .map_err(|error| StartError::Listen { place: "a thread".to_owned(), error })?;
+            .map_err(|error| ControlStartError::Listen { place: "a thread".to_owned(), error })?;
         Ok(Self { stop: Some(stop), thread: Some(thread), http, socket: settings.socket.clone() })
     }
 

@@ -28,7 +28,7 @@ use crate::control::body::{BODY_BYTES_MAX, BodyError, ResponseBody, collect};
 use crate::control::operation::Operation;
 use crate::control::query::Query;
 use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
-use crate::control::settings::{Settings, StartError};
+use crate::control::settings::{ControlSettings, ControlStartError};
 
 /// Concurrent connections of each listener.
 const CONNECTIONS_MAX: usize = 32;
@@ -73,12 +73,14 @@ enum Via {
 }
 
 /// Opens the sockets. Returns them and the address of HTTP.
-pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAddr>), StartError> {
+pub(super) fn listen(
+    settings: &ControlSettings,
+) -> Result<(Listeners, Option<SocketAddr>), ControlStartError> {
     settings.check()?;
     let mut listeners = Listeners { socket: None, http: None, token: settings.token.clone() };
     let mut address = None;
     if let Some(wanted) = settings.http {
-        let fail = |error| StartError::Listen { place: wanted.to_string(), error };
+        let fail = |error| ControlStartError::Listen { place: wanted.to_string(), error };
         let listener = std::net::TcpListener::bind(wanted).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         address = Some(listener.local_addr().map_err(fail)?);
@@ -91,14 +93,14 @@ pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAdd
 }
 
 /// Opens a local socket that only its owner can use. Replaces a stale socket, but not one in use.
-fn listen_at(path: &Path) -> Result<StdUnixListener, StartError> {
-    let fail = |error| StartError::Listen { place: path.display().to_string(), error };
+fn listen_at(path: &Path) -> Result<StdUnixListener, ControlStartError> {
+    let fail = |error| ControlStartError::Listen { place: path.display().to_string(), error };
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
-            return Err(StartError::NoSocket { path: path.to_owned() });
+            return Err(ControlStartError::NoSocket { path: path.to_owned() });
         }
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(StartError::Taken { path: path.to_owned() });
+            return Err(ControlStartError::Taken { path: path.to_owned() });
         }
         std::fs::remove_file(path).map_err(fail)?;
     }

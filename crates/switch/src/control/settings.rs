@@ -11,7 +11,7 @@ pub const TOKEN_BYTES_MIN: usize = 16;
 
 /// Addresses of the control server.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct ControlSettings {
     /// A local socket, readable and writable by the owner alone.
     pub socket: Option<PathBuf>,
     /// An address for HTTP; port 0 takes any free one.
@@ -22,22 +22,22 @@ pub struct Settings {
     pub authentication: HttpAuthentication,
 }
 
-impl Settings {
+impl ControlSettings {
     /// Checks the token, and that the address may be used with it.
     ///
     /// # Errors
     /// If the token is too short, has other characters than printable ASCII, or is absent where HTTP needs one.
     /// If other machines could change the switch without a token.
-    pub fn check(&self) -> Result<(), StartError> {
+    pub fn check(&self) -> Result<(), ControlStartError> {
         if let Some(token) = &self.token
             && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            return Err(StartError::Token { length: token.len() });
+            return Err(ControlStartError::Token { length: token.len() });
         }
         match (self.http, &self.token, self.authentication) {
-            (Some(address), None, HttpAuthentication::Token) => Err(StartError::NoToken { address }),
+            (Some(address), None, HttpAuthentication::Token) => Err(ControlStartError::NoToken { address }),
             (Some(address), None, HttpAuthentication::None) if !address.ip().is_loopback() => {
-                Err(StartError::Open { address })
+                Err(ControlStartError::Open { address })
             }
             _ => Ok(()),
         }
@@ -46,7 +46,7 @@ impl Settings {
 
 /// Error of the control server's start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ControlStartError {
     /// Other machines could change the switch without a token.
     #[error("{address} can be reached from other machines: give a token, or listen on 127.0.0.1")]
     Open {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fanin_switch::Running;
-use fanin_switch::control::{ControlServer, Settings};
+use fanin_switch::control::{ControlServer, ControlSettings};
 
 #[path = "../../examples/busy/traffic.rs"]
 mod traffic;
@@ -95,7 +95,7 @@ impl Bed {
         let config = traffic::config();
         let ports = traffic::Traffic::new(&config, FRAMES_PER_S, Arc::default());
         let running = Running::over(&config, vec![ports]).expect("the configuration is sound");
-        let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
+        let settings = ControlSettings { socket: Some(socket.clone()), ..ControlSettings::default() };
         let server = ControlServer::start(&settings, running.operation()).expect("a socket of our own");
         Self { running, server, socket, inputs: 0 }
     }

@@ -7,7 +7,7 @@ use fanin_units::Instant;
 
 use super::window::{AckSample, CongestionWindow};
 use crate::ca_state::CongestionState;
-use crate::config::{Config, CongestionControl, CubicParameters};
+use crate::config::{Config, CongestionConfig, CubicParameters};
 
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;
@@ -66,7 +66,7 @@ pub(crate) struct Cubic {
 /// The parameters of a connection of this algorithm.
 #[inline]
 pub(super) fn parameters(config: &Config) -> CubicParameters {
-    let CongestionControl::Cubic(parameters) = config.congestion_control else {
+    let CongestionConfig::Cubic(parameters) = config.congestion_control else {
         unreachable!("a connection keeps its algorithm")
     };
     parameters

@@ -1,7 +1,7 @@
 //! DCTCP (RFC 8257 §3.3): reduces the window by the share of marked bytes.
 
 use super::window::{AckSample, CongestionWindow};
-use crate::config::{Config, CongestionControl, DctcpParameters};
+use crate::config::{Config, CongestionConfig, DctcpParameters};
 
 /// The fixed-point number that stands for an α or a share of 1.
 const ONE: u64 = 1 << 30;
@@ -21,7 +21,7 @@ pub(crate) struct Dctcp {
 /// The parameters of a connection of this algorithm.
 #[inline]
 pub(super) fn parameters(config: &Config) -> DctcpParameters {
-    let CongestionControl::Dctcp(parameters) = config.congestion_control else {
+    let CongestionConfig::Dctcp(parameters) = config.congestion_control else {
         unreachable!("a connection keeps its algorithm")
     };
     parameters

@@ -30,7 +30,7 @@ use alloc::boxed::Box;
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, CongestionControl, Reduction};
+use crate::config::{Config, CongestionConfig, Reduction};
 pub(crate) use bbr::{Bbr, PathState};
 pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 
@@ -49,12 +49,12 @@ impl Algorithm {
     /// The algorithm in `config`, for a new connection.
     pub(crate) fn new(config: &Config) -> Self {
         match config.congestion_control {
-            CongestionControl::NewReno => Self::NewReno,
-            CongestionControl::Cubic(_) => Self::Cubic(cubic::Cubic::default()),
-            CongestionControl::Dctcp(parameters) => Self::Dctcp(dctcp::Dctcp::new(parameters)),
-            CongestionControl::Swift(_) => Self::Swift(swift::Swift::default()),
-            CongestionControl::Static { .. } => Self::Static,
-            CongestionControl::Bbr => Self::Bbr(Box::new(Bbr::new())),
+            CongestionConfig::NewReno => Self::NewReno,
+            CongestionConfig::Cubic(_) => Self::Cubic(cubic::Cubic::default()),
+            CongestionConfig::Dctcp(parameters) => Self::Dctcp(dctcp::Dctcp::new(parameters)),
+            CongestionConfig::Swift(_) => Self::Swift(swift::Swift::default()),
+            CongestionConfig::Static { .. } => Self::Static,
+            CongestionConfig::Bbr => Self::Bbr(Box::new(Bbr::new())),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The static window: a congestion window of constant size (thesis §6.4, ICC'15 §IV).
 
-use crate::config::{Config, CongestionControl};
+use crate::config::{Config, CongestionConfig};
 
 /// The window in units. It neither grows nor falls.
 #[inline]
 pub(super) fn cwnd(config: &Config) -> u32 {
-    let CongestionControl::Static { static_window } = config.congestion_control else {
+    let CongestionConfig::Static { static_window } = config.congestion_control else {
         unreachable!("a connection keeps its algorithm")
     };
     static_window.saturating_mul(config.segment_units())

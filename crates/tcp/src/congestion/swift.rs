@@ -1,7 +1,7 @@
 //! Swift (Kumar et al., SIGCOMM 2020, §3 and algorithm 1), for windows of whole segments.
 
 use super::window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
-use crate::config::{Config, CongestionControl, SwiftParameters};
+use crate::config::{Config, CongestionConfig, SwiftParameters};
 
 /// Windows, in segments, between which the target is scaled (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
@@ -18,7 +18,7 @@ pub(crate) struct Swift {
 /// The parameters of a connection of this algorithm.
 #[inline]
 pub(super) fn parameters(config: &Config) -> SwiftParameters {
-    let CongestionControl::Swift(parameters) = config.congestion_control else {
+    let CongestionConfig::Swift(parameters) = config.congestion_control else {
         unreachable!("a connection keeps its algorithm")
     };
     parameters

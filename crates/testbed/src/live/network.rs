@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 
 use fanin_dataflow::Peer;
 use fanin_network::{
-    Collection, Connection, Framing, Network, NodeIndex, Roles, SwitchRole, connections, topology,
+    Collection, Connection, FrameOverhead, Network, NodeIndex, Roles, SwitchRole, connections, topology,
 };
 use fanin_node::barrier::BarrierRole;
 use fanin_node::config::Role;
-use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
+use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, SwitchSettings, WorkloadKind};
 use fanin_units::{Bytes, Duration, Rate};
 
 use super::calibrate::event_bytes;
@@ -67,7 +67,7 @@ pub struct LiveSwitch {
     /// The section of the scenario that describes the switch.
     pub section: &'static str,
     /// The settings of that section.
-    pub settings: Switch,
+    pub settings: SwitchSettings,
 }
 
 /// An end of a link.
@@ -383,8 +383,9 @@ impl Reduced {
             (0..whole.nodes.len() as NodeIndex).map(|node| absorbing_uplink(whole, node)).collect();
         let mut graph = Network { nodes: Vec::new(), links: Vec::new(), ..whole.clone() };
         // Virtual links carry Ethernet, whatever the scenario's framing.
-        graph.framing = Framing::ETHERNET;
-        graph.frame_bytes = Framing::ETHERNET.frame_bytes(whole.frame_bytes - whole.framing.stored_bytes);
+        graph.framing = FrameOverhead::ETHERNET;
+        graph.frame_bytes =
+            FrameOverhead::ETHERNET.frame_bytes(whole.frame_bytes - whole.framing.stored_bytes);
         let mut place = vec![None; whole.nodes.len()];
         for (node, described) in (0..).zip(&whole.nodes) {
             if uplink_of[node as usize].is_none() && (!whole.is_host(node) || is_used(node)) {

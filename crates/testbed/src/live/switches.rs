@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use fanin_network::PortIndex;
-use fanin_scenario::{Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, Switch};
+use fanin_scenario::{
+    Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, SwitchSettings,
+};
 use fanin_switch::config::{
     Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec,
     SwitchSpec, WaySpec,
@@ -212,7 +214,7 @@ fn m21(
     switch: &LiveSwitch,
     buffer: Option<Bytes>,
 ) -> Result<Option<M21Spec>, LiveRefusal> {
-    let Switch { m21, buffering, frame_overhead, .. } = &switch.settings;
+    let SwitchSettings { m21, buffering, frame_overhead, .. } = &switch.settings;
     let transport = &scenario.transport;
     if !m21 || transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);

@@ -17,7 +17,7 @@ const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_
 #[derive(Debug, Default)]
 pub struct Techniques {
     #[cfg(feature = "bpf")]
-    _control: Option<crate::bpf::CongestionControl>,
+    _control: Option<crate::bpf::LoadedControl>,
     #[cfg(feature = "bpf")]
     m21: Option<crate::bpf::M21Hosts>,
 }
@@ -30,13 +30,13 @@ impl Techniques {
     pub fn load(transport: &Transport) -> Result<Self, super::BenchError> {
         #[cfg(feature = "bpf")]
         {
-            use crate::bpf::CongestionControl as Loaded;
+            use crate::bpf::LoadedControl;
             let control = match transport.congestion_control {
                 CongestionControl::Static => {
                     let segments = u32::try_from(transport.static_window.get()).unwrap_or(u32::MAX);
-                    Some(Loaded::static_window(segments)?)
+                    Some(LoadedControl::static_window(segments)?)
                 }
-                CongestionControl::Dctcp => Some(Loaded::dctcp()?),
+                CongestionControl::Dctcp => Some(LoadedControl::dctcp()?),
                 _ => None,
             };
             let m21 = match transport.congestion_control {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fanin_report::{Network, QueueRow};
+use fanin_report::{NetworkFigures, QueueRow};
 use fanin_scenario::Scenario;
 use fanin_switch::control::Client;
 use fanin_units::wire;
@@ -48,7 +48,7 @@ pub struct NetworkTotals {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Observed {
     /// Figures of the network, with the simulator's names.
-    pub network: Network,
+    pub network: NetworkFigures,
     /// Watched queues; times are picoseconds since 1970 minus the base given to [`SwitchWatch::finish`].
     pub queues: Vec<QueueRow>,
     /// Frames lost because this machine was too slow.
@@ -289,14 +289,14 @@ impl SwitchWatch {
         peaks.hosts.update(until.hosts.clone());
         let waited = peaks.hosts.since(&from.hosts);
         Observed {
-            network: Network {
+            network: NetworkFigures {
                 packets: Some(until.totals.frames - from.totals.frames),
                 bytes: Some(until.totals.bytes - from.totals.bytes),
                 drops: Some(until.totals.drops - from.totals.drops),
                 ecn_marks: Some(until.totals.marks - from.totals.marks),
                 pauses: Some(until.totals.pauses - from.totals.pauses),
                 queue_bytes_max: Some(peaks.queue_bytes_max),
-                ..Network::default()
+                ..NetworkFigures::default()
             },
             queues: Vec::new(),
             missed: until.totals.missed - from.totals.missed,

@@ -66,7 +66,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         for row in &mut records.events {
             row.ideal_ps = Some(round.time().get());
         }
-        summary.ideal = Some(fanin_report::Ideal {
+        summary.ideal = Some(fanin_report::IdealFigures {
             collection_time_ms: Some(round.time().as_millis_f64()),
             goodput_bps: Some(round.goodput_bps()),
             how: Some(round.how()),

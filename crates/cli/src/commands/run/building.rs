@@ -383,7 +383,7 @@ fn summarise(
 
 /// Sets the ideal of each complete event, with its bytes shared out evenly among the readouts. Returns the ideal of a mean
 /// event; `None` without a complete event.
-fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::Ideal>, Failure> {
+fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::IdealFigures>, Failure> {
     let scenario = &loaded.scenario;
     let is_whole = |row: &EventRow| row.last_byte_ps.is_some();
     let (events, sum) = rows
@@ -395,7 +395,7 @@ fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_rep
     for row in rows.iter_mut().filter(|row| is_whole(row)) {
         row.ideal_ps = Some(event.time_of(Bytes::new(row.size_bytes)).get());
     }
-    Ok(Some(fanin_report::Ideal {
+    Ok(Some(fanin_report::IdealFigures {
         collection_time_ms: Some(event.time().as_millis_f64()),
         goodput_bps: Some(event.goodput_bps()),
         how: Some(event.how()),

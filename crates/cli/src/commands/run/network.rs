@@ -1,6 +1,6 @@
 //! A run's network: building it, and its figures.
 
-use fanin_report::{Machine, Records, Span, Summary};
+use fanin_report::{MachineFigures, Records, Span, Summary};
 use fanin_scenario::Scenario;
 use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, least_collection_s};
 use fanin_units::{Instant, Ratio};
@@ -41,7 +41,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     let Some(Carried { capacity, chosen }) = &job.carried else { return };
     let reason = bottleneck(&job.slow.scenario, observed);
     let effort = observed.effort;
-    summary.machine = Some(Machine {
+    summary.machine = Some(MachineFigures {
         scale: Some(chosen.scale.as_f64()),
         valid: Some(reason.is_none()),
         reason,

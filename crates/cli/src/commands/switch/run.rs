@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use fanin_switch::config::ControlSpec;
-use fanin_switch::control::{ControlServer, Settings};
+use fanin_switch::control::{ControlServer, ControlSettings};
 use fanin_switch::{Config, Running, SwitchResult};
 use fanin_units::Bytes;
 
@@ -89,14 +89,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the addresses at which the switch listens for operators; `None` if none is configured.
-fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
+fn control_settings(config: &Config) -> Result<Option<ControlSettings>, Failure> {
     let ControlSpec { socket, http, token_file, authentication } = &config.control;
     if socket.is_none() && http.is_none() {
         return Ok(None);
     }
     let token = token_file.as_ref().map(|path| read_token(&PathBuf::from(path))).transpose()?;
     let socket = socket.as_ref().map(PathBuf::from);
-    Ok(Some(Settings { socket, http: *http, token, authentication: *authentication }))
+    Ok(Some(ControlSettings { socket, http: *http, token, authentication: *authentication }))
 }
 
 /// Returns a configuration in a few words.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fanin_report::{
-    ComparedFigure, Goodput, Network, RequestCounts, ResultKind, ScenarioName, Subject, Summary, Tcp, Times,
+    ComparedFigure, Goodput, NetworkFigures, RequestCounts, ResultKind, ScenarioName, Subject, Summary,
+    TcpFigures, Times,
 };
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +89,12 @@ impl Recorded {
             ..RequestCounts::default()
         });
         summary.goodput_bps = Some(Goodput { total: self.goodput_bps, per_collector_mean: None });
-        summary.network = Some(Network {
+        summary.network = Some(NetworkFigures {
             drops: Some(self.drops),
             queue_bytes_max: Some(self.queue_bytes_max),
-            ..Network::default()
+            ..NetworkFigures::default()
         });
-        summary.tcp = Some(Tcp { timeouts: self.timeouts, ..Tcp::default() });
+        summary.tcp = Some(TcpFigures { timeouts: self.timeouts, ..TcpFigures::default() });
         summary
     }
 }

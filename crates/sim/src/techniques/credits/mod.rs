@@ -2,7 +2,7 @@
 //! (`dataflow/src/credit.rs`).
 
 use fanin_dataflow::Collector;
-use fanin_report::{Shaping, Summary};
+use fanin_report::{ShapingFigures, Summary};
 use fanin_scenario::ShapingMethod;
 use fanin_units::Bytes;
 
@@ -20,7 +20,7 @@ fn report(collectors: &[Collector<Bytes>], summary: &mut Summary) {
     let (waited, requests) = counters.fold((0.0, 0), |(time, requests), one| {
         (time + one.wait_time.as_millis_f64(), requests + one.requests)
     });
-    summary.shaping = Some(Shaping {
+    summary.shaping = Some(ShapingFigures {
         credits: Some(u64::from(credits)),
         wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
     });

@@ -19,7 +19,7 @@ pub(super) const TECHNIQUE: TechniqueFunctions =
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Dctcp {
         let settings = &transport.dctcp;
-        config.congestion_control = fanin_tcp::CongestionControl::Dctcp(DctcpParameters {
+        config.congestion_control = fanin_tcp::CongestionConfig::Dctcp(DctcpParameters {
             gain: settings.gain.get() as u32,
             alpha_initial: settings.alpha_initial.get() as u32,
             window_min: packets(settings.window_min.get()),

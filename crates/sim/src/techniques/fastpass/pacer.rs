@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fanin_dataflow::{Arbiter, Delay, NormalBound, Random};
 use fanin_network::PortIndex;
-use fanin_scenario::Fastpass as Settings;
+use fanin_scenario::FastpassSettings;
 use fanin_units::Instant;
 
 use crate::engine::{Engine, HeldBack};
@@ -93,7 +93,7 @@ pub(super) struct FastpassCounters {
 /// The arbiter and the queues of all hosts.
 pub(super) struct Pacer {
     technique: u8,
-    settings: Settings,
+    settings: FastpassSettings,
     delay: Delay,
     random: Random,
     /// Duration of a timeslot in picoseconds, and its bytes on the wire.
@@ -132,7 +132,7 @@ pub(super) struct Pacer {
 pub(super) struct Parts {
     /// The number of Fastpass among the techniques.
     pub(super) technique: u8,
-    pub(super) settings: Settings,
+    pub(super) settings: FastpassSettings,
     pub(super) random: Random,
     pub(super) slot: u64,
     pub(super) slot_bytes: u32,

@@ -4,7 +4,7 @@
 mod switches;
 
 use fanin_queueing::{M21Accounting, M21Switch};
-use fanin_scenario::{CongestionControl, M21Charge, M21tcp, Transport};
+use fanin_scenario::{CongestionControl, M21Charge, M21tcpSettings, Transport};
 use fanin_tcp::Config;
 use fanin_units::Bytes;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
 }
 
 /// Returns the buffer space that switches charge to a flow. A full frame carries `mss` and takes `frame_bytes` in a buffer.
-fn accounting(settings: &M21tcp, mss: u16, frame_bytes: u64) -> M21Accounting {
+fn accounting(settings: &M21tcpSettings, mss: u16, frame_bytes: u64) -> M21Accounting {
     match settings.charge {
         M21Charge::Flow => M21Accounting::Flow { header: settings.header },
         M21Charge::Packet => {

@@ -1,7 +1,7 @@
 //! The switches that write M21TCP's option (Adesanmi and Mhamdi, §III).
 
 use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
-use fanin_scenario::M21tcp;
+use fanin_scenario::M21tcpSettings;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
 
@@ -38,14 +38,14 @@ pub(super) struct M21Switches {
 }
 
 impl M21Switches {
-    pub(super) fn new(settings: &M21tcp, mss: u16) -> Self {
+    pub(super) fn new(settings: &M21tcpSettings, mss: u16) -> Self {
         let counters = M21Counters { window_min: u32::MAX, ..M21Counters::default() };
         let segment = u32::from(mss);
         Self { switches: Vec::new(), rewrites_echo: settings.rewrite_echo, segment, counters }
     }
 
     /// Adds the next switch of the fabric; `None` for one without support for the option.
-    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &M21tcp) {
+    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &M21tcpSettings) {
         let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
         self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
             m21: M21Switch::new(layout, accounting, FLOWS_MAX, idle),

@@ -16,7 +16,7 @@ pub(super) const TECHNIQUE: TechniqueFunctions =
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Static {
         let static_window = packets(transport.static_window.get());
-        config.congestion_control = fanin_tcp::CongestionControl::Static { static_window };
+        config.congestion_control = fanin_tcp::CongestionConfig::Static { static_window };
     }
 }
 

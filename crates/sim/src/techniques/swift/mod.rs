@@ -16,7 +16,7 @@ pub(super) const TECHNIQUE: TechniqueFunctions =
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Swift {
         let settings = &transport.swift;
-        config.congestion_control = fanin_tcp::CongestionControl::Swift(SwiftParameters {
+        config.congestion_control = fanin_tcp::CongestionConfig::Swift(SwiftParameters {
             target: settings.target,
             scaling: settings.scaling,
             beta: settings.beta.get() as u32,
