@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_queueing::{
-    BookedMemory, Departure, Discipline, EcnCodepoint, Frame, InService, Layout, OutputLink, Passage,
+    BookedMemory, Departure, EcnCodepoint, Frame, InService, Layout, OutputLink, Passage, RingService,
     RingSettings, Rings, TokenBucket,
 };
 use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, Ratio, mix};
@@ -82,16 +82,16 @@ fn turns(count: usize) -> Vec<usize> {
 fn rings(criterion: &mut Criterion) {
     const BURST: usize = 32;
     let gap = Duration::from_nanos(32 * 1_000 / 30);
-    for (name, discipline) in [
-        ("round-robin", Discipline::RoundRobin),
-        ("longest-first", Discipline::LongestFirst),
-        ("strict-priority", Discipline::StrictPriority),
+    for (name, service) in [
+        ("round-robin", RingService::RoundRobin),
+        ("longest-first", RingService::LongestFirst),
+        ("strict-priority", RingService::StrictPriority),
     ] {
         for (mode, percent) in [("open", 200), ("backlogged", 100)] {
             let mut group = criterion.benchmark_group(format!("rings/{name}/{mode}"));
             for count in [16usize, 144, 4096] {
                 let rate = Rate::new(30_000_000 * 64 * 8 * percent / 100 / count as u64);
-                let mut port = Rings::<u64>::new(discipline, None).expect("no shaping");
+                let mut port = Rings::<u64>::new(service, None).expect("no shaping");
                 for ring in 0..count {
                     let shaping = Some((rate, Bytes::new(256)));
                     let settings =
@@ -137,7 +137,7 @@ fn rings(criterion: &mut Criterion) {
 
 /// One frame in, one frame out, with an empty queue: the least cost of a ring.
 fn bare(criterion: &mut Criterion) {
-    let mut port = Rings::<u64>::new(Discipline::RoundRobin, None).expect("no shaping");
+    let mut port = Rings::<u64>::new(RingService::RoundRobin, None).expect("no shaping");
     port.add_ring(&RingSettings::new(64)).expect("possible settings");
     criterion.bench_function("one-ring", |bencher| {
         bencher.iter(|| {

@@ -50,7 +50,7 @@ pub struct FlowCounter {
     youngest: u32,
     flows: u32,
     flows_max: u32,
-    idle_max: Duration,
+    idle: Duration,
     by_output: Vec<u32>,
     by_pool: Vec<u32>,
     evicted: u64,
@@ -59,9 +59,9 @@ pub struct FlowCounter {
 
 impl FlowCounter {
     /// Makes a counter of up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports and `pools` pools. A flow
-    /// without a frame for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in
+    /// without a frame for longer than `idle` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in
     /// M21TCP §III.C.
-    pub fn new(outputs: usize, pools: usize, flows_max: u32, idle_max: Duration) -> Self {
+    pub fn new(outputs: usize, pools: usize, flows_max: u32, idle: Duration) -> Self {
         Self {
             entries: Vec::new(),
             buckets: vec![NIL; 64],
@@ -70,7 +70,7 @@ impl FlowCounter {
             youngest: NIL,
             flows: 0,
             flows_max: flows_max.clamp(1, FLOWS_MAX),
-            idle_max,
+            idle,
             by_output: vec![0; outputs],
             by_pool: vec![0; pools],
             evicted: 0,
@@ -122,12 +122,12 @@ impl FlowCounter {
         self.evicted
     }
 
-    /// Forgets every flow that has been idle for longer than `idle_max`.
+    /// Forgets every flow that has been idle for longer than `idle`.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
         while self.oldest != NIL {
             let FlowEntry { flow, seen, .. } = self.entries[self.oldest as usize];
-            if now.saturating_since(seen) <= self.idle_max {
+            if now.saturating_since(seen) <= self.idle {
                 return;
             }
             let (before, found) = self.find(flow);
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn agrees_with_a_map() {
-        let (flows_max, idle_max) = (90, Duration::from_millis(400));
-        let mut flows = FlowCounter::new(4, 2, flows_max, idle_max);
+        let (flows_max, idle) = (90, Duration::from_millis(400));
+        let mut flows = FlowCounter::new(4, 2, flows_max, idle);
         let mut naive: BTreeMap<u64, (Instant, usize, usize)> = BTreeMap::new();
         let mut state = 1_u64;
         let mut evicted = 0;
@@ -335,7 +335,7 @@ mod tests {
             };
             let now = at(step);
             flows.handle_frame(now, flow, stage, output, pool);
-            naive.retain(|_, &mut (seen, ..)| now.saturating_since(seen) <= idle_max);
+            naive.retain(|_, &mut (seen, ..)| now.saturating_since(seen) <= idle);
             match stage {
                 FlowStage::Closes => {
                     naive.remove(&flow);

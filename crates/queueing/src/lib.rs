@@ -117,12 +117,12 @@ pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 pub use layout::{Layout, LayoutError, PORTS_MAX};
 pub use link::{InService, OutputLink, Passage};
-pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
+pub use m21tcp::{M21Charge, M21Switch, M21WindowRule};
 pub use memory::{Memory, StoredFrame};
 pub use pausable::{Class, PausableQueue};
 pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
 pub use rings::{
-    Departure, Discipline, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings, Rings,
+    Departure, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingService, RingSettings, Rings,
 };
 pub use shared::{PoolBy, PortLimits, SharedSettings};
 pub use voq::{VOQS_MAX, VoqSettings};

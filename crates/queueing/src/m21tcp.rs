@@ -8,57 +8,63 @@ use crate::buffering::BufferingSettings;
 use crate::flows::{FlowCounter, FlowStage};
 use crate::layout::Layout;
 
-/// The rule by which memory is reserved for headers.
+/// Header bytes in the buffer that an M21TCP switch subtracts before it divides the rest (equation (1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum M21Accounting {
-    /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes. The second and later
-    /// packets of a window have no reserved headers, so that a full buffer can still overflow.
-    Flow {
-        /// Bytes of a header.
-        header: Bytes,
-    },
-    /// Whole segments, each with its headers and bookkeeping in the buffer: `floor(B / N / (mss + overhead)) * mss`. The
-    /// headers are Ethernet, IPv4, TCP with timestamps and the option of 8 bytes.
-    Packet {
-        /// Payload of a full segment.
-        mss: Bytes,
-        /// Bytes of a full segment's frame without its payload.
-        overhead: Bytes,
-    },
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum M21Charge {
+    /// The headers of every packet: the buffer cannot overflow if it holds a segment of each flow.
+    Packet,
+    /// `header` once for each flow, as in equation (1) of the paper: windows of many packets overflow the buffer.
+    Flow,
 }
 
-/// The largest window, in payload bytes, with which the windows of `flows` flows fit `buffer` at once.
-///
-/// Zero if no payload fits; [`M21Accounting::Packet`] also returns zero if less than one segment of each flow fits. A sender
-/// cannot go below a segment, so the caller decides about smaller windows. No flow counts as one.
-pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting) -> Bytes {
-    let flows = if flows == 0 { 1 } else { flows as u64 };
-    match accounting {
-        // Equation (1).
-        M21Accounting::Flow { header } => match header.checked_mul(flows) {
-            Some(headers) => Bytes::new(buffer.saturating_sub(headers).get() / flows),
-            None => Bytes::ZERO,
-        },
-        M21Accounting::Packet { mss, overhead } => {
-            let frame = mss.saturating_add(overhead).get();
-            if frame == 0 {
-                return Bytes::ZERO;
-            }
-            Bytes::new(buffer.get() / flows / frame * mss.get())
+/// The rule by which a buffer is divided into windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct M21WindowRule {
+    /// The headers that a window leaves room for.
+    pub charge: M21Charge,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// The bytes that [`charge`](Self::charge) adds: to a flow, 42 in the paper; to a packet, its frame in the buffer without the payload.
+    pub header: Bytes,
+}
+
+impl M21WindowRule {
+    /// Returns the largest window, in payload bytes, with which the windows of `flows` flows fit `buffer` at once.
+    ///
+    /// With [`M21Charge::Flow`] it is `(B - header * N) / N`, equation (1); with [`M21Charge::Packet`] whole segments,
+    /// `floor(B / N / (mss + header)) * mss`. Zero if no payload fits, or less than one segment of each flow where packets are
+    /// charged. A sender cannot go below a segment, so the caller decides about smaller windows. No flow counts as one.
+    pub const fn window(self, buffer: Bytes, flows: u32) -> Bytes {
+        let flows = if flows == 0 { 1 } else { flows as u64 };
+        match self.charge {
+            M21Charge::Flow => match self.header.checked_mul(flows) {
+                Some(headers) => Bytes::new(buffer.saturating_sub(headers).get() / flows),
+                None => Bytes::ZERO,
+            },
+            M21Charge::Packet => match (buffer.get() / flows).checked_div(self.frame()) {
+                Some(packets) => Bytes::new(packets * self.mss.get()),
+                None => Bytes::ZERO,
+            },
         }
     }
-}
 
-/// The largest number of flows whose windows each hold at least one segment of `mss` bytes. With more flows, the technique
-/// cannot prevent loss.
-pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounting) -> u64 {
-    let frame = match accounting {
-        M21Accounting::Flow { header } => mss.saturating_add(header).get(),
-        M21Accounting::Packet { mss, overhead } => mss.saturating_add(overhead).get(),
-    };
-    match buffer.get().checked_div(frame) {
-        Some(flows) => flows,
-        None => u64::MAX,
+    /// Returns the largest number of flows whose windows in `buffer` each hold at least one segment. With more flows, the
+    /// technique cannot prevent loss.
+    pub const fn flows_max(self, buffer: Bytes) -> u64 {
+        match buffer.get().checked_div(self.frame()) {
+            Some(flows) => flows,
+            None => u64::MAX,
+        }
+    }
+
+    /// A full segment with the bytes that are charged for it.
+    const fn frame(self) -> u64 {
+        self.mss.saturating_add(self.header).get()
     }
 }
 
@@ -72,7 +78,7 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
 #[derive(Debug, Clone)]
 pub struct M21Switch {
     flows: FlowCounter,
-    accounting: M21Accounting,
+    rule: M21WindowRule,
     output_limits: Vec<u64>,
     pools: Vec<u64>,
     memory: BufferingSettings,
@@ -81,12 +87,12 @@ pub struct M21Switch {
 
 impl M21Switch {
     /// Makes the M21TCP part of a switch with this memory; flows are counted as in [`FlowCounter::new`].
-    pub fn new(layout: &Layout, accounting: M21Accounting, flows_max: u32, idle_max: Duration) -> Self {
+    pub fn new(layout: &Layout, rule: M21WindowRule, flows_max: u32, idle: Duration) -> Self {
         let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
         let pools = bytes(&layout.pool_sizes());
         Self {
-            flows: FlowCounter::new(layout.ports(), pools.len(), flows_max, idle_max),
-            accounting,
+            flows: FlowCounter::new(layout.ports(), pools.len(), flows_max, idle),
+            rule,
             output_limits: bytes(layout.output_limits()),
             pools,
             memory: layout.buffering().clone(),
@@ -120,9 +126,8 @@ impl M21Switch {
     /// If there is no such port.
     #[inline]
     pub fn window(&self, input: usize, output: usize) -> Option<Bytes> {
-        let share = |limit: u64, flows| {
-            (limit != u64::MAX).then(|| m21tcp_window(Bytes::new(limit), flows, self.accounting))
-        };
+        let share =
+            |limit: u64, flows| (limit != u64::MAX).then(|| self.rule.window(Bytes::new(limit), flows));
         let of_output = share(self.output_limits[output], self.flows.to_output(output));
         let pool = self.pool(input, output);
         let of_pool = self.pools.get(pool).and_then(|&limit| share(limit, self.flows.in_pool(pool)));
@@ -173,30 +178,32 @@ mod tests {
         assert_eq!(open(&Layout::unlimited(2), &[(0, 1)]).window(0, 1), None);
     }
 
-    const PAPER: M21Accounting = M21Accounting::Flow { header: Bytes::new(42) };
-    const WIRE: M21Accounting = M21Accounting::Packet { mss: Bytes::new(1448), overhead: Bytes::new(74) };
+    const PAPER: M21WindowRule =
+        M21WindowRule { charge: M21Charge::Flow, mss: Bytes::new(576), header: Bytes::new(42) };
+    const WIRE: M21WindowRule =
+        M21WindowRule { charge: M21Charge::Packet, mss: Bytes::new(1448), header: Bytes::new(74) };
 
     #[test]
     fn equation_1_with_the_figures_of_the_paper() {
         let buffer = Bytes::new(64_000);
-        assert_eq!(m21tcp_window(buffer, 8, PAPER), Bytes::new(7_958));
-        assert_eq!(m21tcp_window(Bytes::new(65_536), 106, PAPER), Bytes::new(576));
-        assert_eq!(m21tcp_flows_max(Bytes::new(65_536), Bytes::new(576), PAPER), 106);
-        assert_eq!(m21tcp_flows_max(Bytes::new(65_536), Bytes::new(1460), PAPER), 43);
-        assert_eq!(m21tcp_window(buffer, u32::MAX, PAPER), Bytes::ZERO);
+        assert_eq!(PAPER.window(buffer, 8), Bytes::new(7_958));
+        assert_eq!(PAPER.window(Bytes::new(65_536), 106), Bytes::new(576));
+        assert_eq!(PAPER.flows_max(Bytes::new(65_536)), 106);
+        assert_eq!(M21WindowRule { mss: Bytes::new(1460), ..PAPER }.flows_max(Bytes::new(65_536)), 43);
+        assert_eq!(PAPER.window(buffer, u32::MAX), Bytes::ZERO);
     }
 
     #[test]
     fn whole_frames_never_overflow_the_buffer() {
         for buffer in [9_000, 64_000, 65_536, 8_000_000] {
             for flows in 1..200 {
-                let window = m21tcp_window(Bytes::new(buffer), flows, WIRE).get();
+                let window = WIRE.window(Bytes::new(buffer), flows).get();
                 let packets = window / 1448;
                 assert!(packets * 1522 * u64::from(flows) <= buffer);
                 assert!((packets + 1) * 1522 * u64::from(flows) > buffer);
             }
         }
-        assert_eq!(m21tcp_window(Bytes::new(64_000), 43, WIRE), Bytes::ZERO);
-        assert_eq!(m21tcp_window(Bytes::new(64_000), 42, WIRE), Bytes::new(1448));
+        assert_eq!(WIRE.window(Bytes::new(64_000), 43), Bytes::ZERO);
+        assert_eq!(WIRE.window(Bytes::new(64_000), 42), Bytes::new(1448));
     }
 }

@@ -18,7 +18,7 @@ mod settings;
 mod state;
 
 pub use next_departure::NextDeparture;
-pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
+pub use settings::{RING_FRAMES_MAX, RINGS_MAX, RingError, RingService, RingSettings};
 
 /// The result of asking a port for its next departure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct Rings<H> {
     first_is_ready: bool,
     ready: ReadyRings,
     wheel: Wheel,
-    discipline: Discipline,
+    service: RingService,
     shaper: Option<TokenBucket>,
     /// Bytes on the wire in addition to each frame, for token buckets only.
     overhead: u32,
@@ -127,16 +127,16 @@ pub struct Rings<H> {
 impl<H: Copy + Default> Rings<H> {
     /// Makes a port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
     /// does; [`Frame::bytes`] must then be wire bytes. `shaping` is `None` if the caller polls only while the link is free.
-    pub fn new(discipline: Discipline, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
+    pub fn new(service: RingService, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
             None => None,
         };
-        let mut ready = match discipline {
-            Discipline::RoundRobin => ReadyRings::InTurn(Fifo::new()),
-            Discipline::LongestFirst | Discipline::StrictPriority => ReadyRings::ByKey(Keyed::new()),
+        let mut ready = match service {
+            RingService::RoundRobin => ReadyRings::InTurn(Fifo::new()),
+            RingService::LongestFirst | RingService::StrictPriority => ReadyRings::ByKey(Keyed::new()),
         };
-        if discipline == Discipline::StrictPriority {
+        if service == RingService::StrictPriority {
             ready.reserve_keys(u8::MAX.into());
         }
         Ok(Self {
@@ -146,7 +146,7 @@ impl<H: Copy + Default> Rings<H> {
             first_is_ready: false,
             ready,
             wheel: Wheel::new(),
-            discipline,
+            service,
             shaper,
             overhead: 0,
             late_max: Duration::ZERO,
@@ -221,13 +221,13 @@ impl<H: Copy + Default> Rings<H> {
         });
         self.ready.add();
         self.wheel.add();
-        if self.discipline == Discipline::LongestFirst {
+        if self.service == RingService::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
         Ok(self.rings.len() - 1)
     }
 
-    /// Serves a ring before all others, under any discipline. The rates of the port and of the ring still limit it.
+    /// Serves a ring before all others, in any order of service. The rates of the port and of the ring still limit it.
     ///
     /// # Panics
     /// If another ring is served first, or if this one holds frames or does not exist.
@@ -281,7 +281,7 @@ impl<H: Copy + Default> Rings<H> {
                 let tokens_at = state.choose_list(now, now, frame.bytes + self.overhead);
                 self.join(now, ring, tokens_at);
             }
-        } else if self.discipline == Discipline::LongestFirst && state.wait == RingWait::Ready {
+        } else if self.service == RingService::LongestFirst && state.wait == RingWait::Ready {
             self.remove_ready(ring);
             self.insert_ready(ring);
         }
@@ -491,7 +491,7 @@ impl<H: Copy + Default> Rings<H> {
     /// Moves the rings that have their tokens by now to the list for turns.
     #[inline]
     fn expire(&mut self, now: Instant) {
-        let Self { wheel, first, first_is_ready, ready, rings, cold, discipline, .. } = self;
+        let Self { wheel, first, first_is_ready, ready, rings, cold, service, .. } = self;
         wheel.expire(now, |ring| {
             let place = ring as usize;
             assert_eq!(rings[place].wait, RingWait::Parked, "a ring that waits for tokens");
@@ -500,7 +500,7 @@ impl<H: Copy + Default> Rings<H> {
             if *first == Some(place) {
                 *first_is_ready = true;
             } else {
-                ready.insert(ring, || key(&rings[place], &cold[place], *discipline));
+                ready.insert(ring, || key(&rings[place], &cold[place], *service));
             }
         });
     }
@@ -514,11 +514,11 @@ impl<H: Copy + Default> Rings<H> {
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
         debug_assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may send");
-        let Self { rings, cold, discipline, .. } = self;
+        let Self { rings, cold, service, .. } = self;
         if self.first == Some(ring) {
             self.first_is_ready = true;
         } else {
-            self.ready.insert(ring as u32, || key(&rings[ring], &cold[ring], *discipline));
+            self.ready.insert(ring as u32, || key(&rings[ring], &cold[ring], *service));
         }
     }
 
@@ -531,7 +531,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Removes the next ring to serve: the first ring, or the one by the discipline.
+    /// Removes the next ring to serve: the first ring, or the one by the order of service.
     #[inline]
     fn pop_ready(&mut self) -> Option<usize> {
         if core::mem::take(&mut self.first_is_ready) {
@@ -551,10 +551,10 @@ impl<H: Copy + Default> Rings<H> {
 
 /// The key of a ring among the rings that may send.
 #[inline]
-fn key<H: Copy + Default>(state: &RingState<H>, cold: &ColdState, discipline: Discipline) -> u32 {
-    match discipline {
-        Discipline::RoundRobin => 0,
-        Discipline::StrictPriority => cold.priority.into(),
-        Discipline::LongestFirst => state.len().min(KEY_MAX),
+fn key<H: Copy + Default>(state: &RingState<H>, cold: &ColdState, service: RingService) -> u32 {
+    match service {
+        RingService::RoundRobin => 0,
+        RingService::StrictPriority => cold.priority.into(),
+        RingService::LongestFirst => state.len().min(KEY_MAX),
     }
 }

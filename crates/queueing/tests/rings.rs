@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, Departure, Depth, Discipline, EcnCodepoint, Frame, NextDeparture, NotCapable,
+    AdmissionLimit, Aqm, Departure, Depth, EcnCodepoint, Frame, NextDeparture, NotCapable, RingService,
     RingSettings, Rings, Threshold, TokenBucket, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
@@ -90,11 +90,11 @@ fn settings() -> impl Strategy<Value = RingSettings> {
     )
 }
 
-fn disciplines() -> impl Strategy<Value = Discipline> {
+fn services() -> impl Strategy<Value = RingService> {
     prop_oneof![
-        Just(Discipline::RoundRobin),
-        Just(Discipline::LongestFirst),
-        Just(Discipline::StrictPriority)
+        Just(RingService::RoundRobin),
+        Just(RingService::LongestFirst),
+        Just(RingService::StrictPriority)
     ]
 }
 
@@ -109,11 +109,11 @@ proptest! {
     #[test]
     fn does_what_a_naive_port_does(
         (settings, steps) in rings_and_steps(),
-        discipline in disciplines(),
+        service in services(),
         first in proptest::option::weighted(0.4, any::<prop::sample::Index>()),
         port_shaping in proptest::option::weighted(0.3, (100_000_000u64..20_000_000_000, 0u64..20_000)),
     ) {
-        let mut port = Rings::<u32>::new(discipline, quantities(port_shaping)).unwrap();
+        let mut port = Rings::<u32>::new(service, quantities(port_shaping)).unwrap();
         let mut open_at = quantities(port_shaping).map(|(rate, burst)| TokenBucket::new(rate, burst).unwrap());
         let rings = settings.len();
         let mut naive: Vec<NaiveRing> = settings
@@ -166,7 +166,7 @@ proptest! {
                 Step::Poll(times) => {
                     for _ in 0..times {
                         let departure = port.depart(now);
-                        check(&mut naive, &mut open_at, (discipline, first), now, departure)?;
+                        check(&mut naive, &mut open_at, (service, first), now, departure)?;
                     }
                 }
                 Step::Pass { ring, bytes } => {
@@ -243,7 +243,7 @@ proptest! {
         });
         loop {
             let departure = port.depart(now);
-            check(&mut naive, &mut open_at, (discipline, first), now, departure)?;
+            check(&mut naive, &mut open_at, (service, first), now, departure)?;
             match departure {
                 Departure::Frame { .. } => {}
                 Departure::NotBefore(at) => now = at,
@@ -261,7 +261,7 @@ type Shaper = Option<TokenBucket>;
 fn check(
     naive: &mut [NaiveRing],
     shaper: &mut Shaper,
-    (discipline, first): (Discipline, Option<usize>),
+    (service, first): (RingService, Option<usize>),
     now: Instant,
     departure: Departure<u32>,
 ) -> Result<(), TestCaseError> {
@@ -281,10 +281,10 @@ fn check(
             prop_assert!(ready[ring], "ring {ring} may not send yet");
             let key = |index: usize| {
                 let ring = &naive[index];
-                let key = match discipline {
-                    Discipline::RoundRobin => 0,
-                    Discipline::LongestFirst => ring.queue.len(),
-                    Discipline::StrictPriority => ring.settings.priority.into(),
+                let key = match service {
+                    RingService::RoundRobin => 0,
+                    RingService::LongestFirst => ring.queue.len(),
+                    RingService::StrictPriority => ring.settings.priority.into(),
                 };
                 (first == Some(index), key)
             };
@@ -292,10 +292,7 @@ fn check(
             prop_assert_eq!(Some(key(ring)), highest);
             for (other, reference) in naive.iter_mut().enumerate() {
                 // Round-robin: no ring but the first is served twice while another of the same rank waits.
-                if other != ring
-                    && first != Some(ring)
-                    && ready[other]
-                    && discipline == Discipline::RoundRobin
+                if other != ring && first != Some(ring) && ready[other] && service == RingService::RoundRobin
                 {
                     reference.passed_over[ring] += 1;
                     prop_assert!(reference.passed_over[ring] <= 1, "ring {ring} twice before ring {other}");
@@ -321,7 +318,7 @@ fn check(
 
 #[test]
 fn a_full_or_paused_ring_delays_no_other() {
-    let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
+    let mut port = Rings::<u32>::new(RingService::RoundRobin, None).unwrap();
     for _ in 0..3 {
         port.add_ring(&RingSettings::new(2)).unwrap();
     }
@@ -344,7 +341,7 @@ fn a_full_or_paused_ring_delays_no_other() {
 #[test]
 fn a_shaped_port_is_a_link() {
     let gigabit = (Rate::new(1_000_000_000), Bytes::ZERO);
-    let mut port = Rings::<u32>::new(Discipline::RoundRobin, Some(gigabit)).unwrap();
+    let mut port = Rings::<u32>::new(RingService::RoundRobin, Some(gigabit)).unwrap();
     port.add_ring(&RingSettings::new(1_000)).unwrap();
     for handle in 0..1_200 {
         port.arrive(Instant::START, 0, Frame::new(1_250), handle, || 0);
@@ -370,7 +367,7 @@ fn a_shaped_port_is_a_link() {
 #[test]
 fn rings_keep_their_rates_side_by_side() {
     // LCN'15: 144 rings of 0.78 Gb/s on 12 x 10 Gb/s, 12 a port. Ring 0 has a far lower rate, 10 Mb/s.
-    let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
+    let mut port = Rings::<u32>::new(RingService::RoundRobin, None).unwrap();
     let rates = |ring: usize| if ring == 0 { 10_000_000 } else { 780_000_000 };
     for ring in 0..12 {
         let shaping = Some((Rate::new(rates(ring)), Bytes::new(3_000)));
@@ -404,7 +401,7 @@ fn a_caller_who_comes_late_keeps_the_rates() {
     let rate = Rate::new(100_000_000);
     for shapes_the_port in [false, true] {
         let shaping = Some((rate, Bytes::ZERO));
-        let port = Rings::new(Discipline::RoundRobin, shaping.filter(|_| shapes_the_port)).unwrap();
+        let port = Rings::new(RingService::RoundRobin, shaping.filter(|_| shapes_the_port)).unwrap();
         let mut port: Rings<u32> = port.with_overhead(24).with_lateness(Duration::from_millis(5));
         let mut settings = RingSettings::new(1_000);
         settings.shaping = shaping.filter(|_| !shapes_the_port);

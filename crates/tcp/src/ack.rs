@@ -70,7 +70,7 @@ impl Endpoint {
         debug_assert_eq!(self.ca_state, CongestionState::Open, "the fast path of another state");
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);
-        if self.congestion.is_bbr() {
+        if self.congestion.models_path() {
             self.model_fast_ack(config, now, last_sent_at, [acked, flight_size]);
         } else if self.is_cwnd_limited(config, flight_size) {
             self.congestion.on_ack(config, &mut self.window, sample);
@@ -150,7 +150,7 @@ impl Endpoint {
         }
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
-        if self.congestion.is_bbr() {
+        if self.congestion.models_path() {
             let delivery = self.delivery_of(now, segment, &newly, [ack.delivered, ack.lost, prior_pipe]);
             self.model_ack(config, &delivery);
         } else if self.congestion.governs_recovery(config) {

@@ -114,7 +114,7 @@ impl Endpoint {
         }
         self.usage.used = self.usage.used.max(self.flight.size);
         if !config.slow_start_after_idle
-            || self.congestion.is_bbr()
+            || self.congestion.models_path()
             || now.get().saturating_sub(self.usage.full_at) < self.rtt.rto(config).get()
         {
             return;
@@ -143,7 +143,7 @@ impl Endpoint {
         if was_checked && config.validation == Validation::MaximumFlight {
             return;
         }
-        if !config.slow_start_after_idle || idle <= rto || self.congestion.is_bbr() {
+        if !config.slow_start_after_idle || idle <= rto || self.congestion.models_path() {
             return;
         }
         let threshold = self.current_ssthresh();

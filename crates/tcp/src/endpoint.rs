@@ -186,7 +186,7 @@ impl Endpoint {
     /// Appends `bytes` of the application to the stream.
     #[inline]
     pub fn write(&mut self, bytes: u64) {
-        if self.congestion.is_bbr() {
+        if self.congestion.models_path() {
             self.note_write();
         }
         self.send.write(bytes);

@@ -1,8 +1,8 @@
-//! The inputs of BBR's model from an endpoint's events, and the pacing of its bursts.
+//! The inputs of a congestion control that models the path, from an endpoint's events, and the pacing of bursts.
 
 use fanin_units::Instant;
 
-use crate::congestion::PathState;
+use crate::congestion::{PathState, SentSegment};
 use crate::delivery_rate::Delivery;
 use crate::endpoint::Endpoint;
 use crate::flight::NewlyAcked;
@@ -23,13 +23,13 @@ impl Endpoint {
     /// deadline.
     #[inline]
     pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
-        self.congestion.is_bbr() && self.waits_for_pacing(now)
+        self.congestion.models_path() && self.waits_for_pacing(now)
     }
 
     #[cold]
     fn waits_for_pacing(&mut self, now: Instant) -> bool {
-        let Some(bbr) = self.congestion.as_bbr() else { return false };
-        let next = bbr.pacing().next_send_at();
+        let Some(pacing) = self.congestion.pacing() else { return false };
+        let next = pacing.next_send_at();
         let waits = next > now.get() && self.burst.is_new();
         if waits {
             self.timer.note_deadline(Instant::new(next));
@@ -37,18 +37,16 @@ impl Endpoint {
         waits
     }
 
-    /// Informs BBR of a segment of `bytes` bytes before it is sent. `is_first` is true for the first segment of a burst.
+    /// Informs the model of a segment of `bytes` bytes before it is sent. `is_first` is true for the first segment of a burst.
     #[cold]
     pub(crate) fn note_paced(&mut self, config: &Config, now: Instant, bytes: u32, is_first: bool) {
         let path = self.path_state(config);
         let is_idle = self.flight.size == 0;
-        let segments = self.counters.segments;
-        if let Some(bbr) = self.congestion.as_bbr() {
-            bbr.on_sent(now, &mut self.window, &path, [is_idle, is_first], segments, bytes);
-        }
+        let sent = SentSegment { bytes, segments: self.counters.segments, is_first, is_idle };
+        self.congestion.on_sent(now, &mut self.window, &path, sent);
     }
 
-    /// Notes for BBR that the application limited the rate until this write (`tcp_rate_check_app_limited`). Less than a segment
+    /// Notes for the model that the application limited the rate until this write (`tcp_rate_check_app_limited`). Less than a segment
     /// must be unsent, the window must have room, and every loss must be retransmitted.
     #[cold]
     pub(crate) fn note_write(&mut self) {
@@ -56,27 +54,21 @@ impl Endpoint {
         let is_short = self.send.unsent() < u64::from(self.send.mss());
         let has_room = in_flight < self.window.cwnd;
         let is_repaired = self.flight.lost <= self.flight.retransmitted;
-        if is_short
-            && has_room
-            && is_repaired
-            && let Some(bbr) = self.congestion.as_bbr()
-        {
-            bbr.limit_by_app(in_flight);
+        if is_short && has_room && is_repaired {
+            self.congestion.on_app_limited(in_flight);
         }
     }
 
-    /// Passes an ACK to BBR, after the flight and the state are up to date.
+    /// Passes an ACK to the model, after the flight and the state are up to date.
     #[cold]
     pub(crate) fn model_ack(&mut self, config: &Config, delivery: &Delivery) {
         let path = self.path_state(config);
         let oldest = self.flight.runs.iter().map(|run| run.sent_at).min().unwrap_or(u64::MAX);
         let salt = self.timer.salt();
-        if let Some(bbr) = self.congestion.as_bbr() {
-            bbr.on_delivery(&mut self.window, delivery, &path, oldest, salt);
-        }
+        self.congestion.on_delivery(&mut self.window, delivery, &path, oldest, salt);
     }
 
-    /// Passes an ACK of the fast path to BBR. It covers `acked` segments; the newest of them was sent at `sent_at` ps.
+    /// Passes an ACK of the fast path to the model. It covers `acked` segments; the newest of them was sent at `sent_at` ps.
     #[cold]
     pub(crate) fn model_fast_ack(
         &mut self,

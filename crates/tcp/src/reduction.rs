@@ -162,7 +162,7 @@ impl Endpoint {
     /// Ends the reduction: the window is the slow-start threshold (`tcp_end_cwnd_reduction`, `tcp_complete_cwr`).
     pub(crate) fn end_reduction(&mut self, config: &Config, now: Instant) {
         assert!(self.is_reducing(), "a reduction ends that has not begun");
-        if self.window.ssthresh < SSTHRESH_INFINITE && !self.congestion.is_bbr() {
+        if self.window.ssthresh < SSTHRESH_INFINITE && !self.congestion.models_path() {
             self.window.cwnd = match config.reduction {
                 Reduction::RateHalving => self.window.cwnd.min(self.window.ssthresh),
                 _ => self.window.ssthresh,

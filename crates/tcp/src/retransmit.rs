@@ -59,7 +59,7 @@ impl Endpoint {
     /// Retransmits the first segment of run `index`.
     pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
         let (offset, len) = self.flight.retransmit(config, index, now.get());
-        if self.congestion.is_bbr() {
+        if self.congestion.models_path() {
             self.note_paced(config, now, len, true);
         }
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());

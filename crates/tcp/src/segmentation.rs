@@ -92,8 +92,8 @@ impl Endpoint {
         }
         let segments = u64::from(self.window.cwnd.max(self.flight.size) / config.segment_units());
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        let (paced, least) = match self.congestion.as_bbr() {
-            Some(bbr) => (bbr.pacing().rate() >> 10, bbr.pacing().segments_min()),
+        let (paced, least) = match self.congestion.pacing() {
+            Some(pacing) => (pacing.rate() >> 10, pacing.segments_min()),
             None => {
                 let window = u128::from(segments * mss * percent / 100);
                 ((window * 1_000_000_000 / u128::from(srtt) * 1000 / 1024) as u64, config.burst_segments_min)

@@ -110,7 +110,7 @@ impl Endpoint {
         let offset = self.send.send(len);
         let mss = self.send.mss();
         let is_first = self.flight.size == 0;
-        if self.congestion.is_bbr() {
+        if self.congestion.models_path() {
             self.note_paced(config, now, len, self.burst.is_new());
         }
         self.flight.push(config, offset, len, mss, now.get());

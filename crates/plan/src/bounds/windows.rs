@@ -1,6 +1,6 @@
 //! Windows: bandwidth-delay product, ICC'15 equations (1) to (10), and the M21TCP rule.
 
-use fanin_queueing::{M21Accounting, m21tcp_flows_max, m21tcp_window as granted_window};
+use fanin_queueing::{M21Charge, M21WindowRule};
 use fanin_units::{Bytes, Duration, Packets, Rate};
 
 use crate::derived::{Count, Derived, Factor, brief};
@@ -161,7 +161,7 @@ pub fn gwnd_range(bdp: Bytes, buffer: Bytes, collectors: u64) -> WindowRange {
 pub fn m21tcp_window(buffer: Bytes, flows: u64, header: Bytes) -> Derived<Bytes> {
     Derived::new(
         "m21tcp_window",
-        granted_window(buffer, saturated(flows), M21Accounting::Flow { header }),
+        M21WindowRule { charge: M21Charge::Flow, mss: Bytes::ZERO, header }.window(buffer, saturated(flows)),
         "(buffer − header × flows) / flows",
         format!("({} − {} × {flows}) / {flows}", brief(buffer), brief(header)),
         "M21TCP §III.C eq. (1)",
@@ -172,7 +172,7 @@ pub fn m21tcp_window(buffer: Bytes, flows: u64, header: Bytes) -> Derived<Bytes>
 pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<Count> {
     Derived::new(
         "m21tcp_senders_max",
-        Count(m21tcp_flows_max(buffer, mss, M21Accounting::Flow { header })),
+        Count(M21WindowRule { charge: M21Charge::Flow, mss, header }.flows_max(buffer)),
         "⌊buffer / (MSS + header)⌋",
         format!("⌊{} / ({} + {})⌋", brief(buffer), brief(mss), brief(header)),
         "M21TCP §III.C eq. (1), solved for the flows",
@@ -184,7 +184,8 @@ pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<C
 /// # Panics
 /// If the packet is empty.
 pub fn m21tcp_packets(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> Derived<Packets> {
-    let window = granted_window(buffer, saturated(flows), M21Accounting::Packet { mss, overhead: header });
+    let rule = M21WindowRule { charge: M21Charge::Packet, mss, header };
+    let window = rule.window(buffer, saturated(flows));
     Derived::new(
         "m21tcp_packets",
         Packets::new(window.get() / mss.get()),

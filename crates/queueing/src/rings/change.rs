@@ -6,7 +6,7 @@ use super::{HAS_AQM, PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait,
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::FrameCount;
-use crate::rings::Discipline;
+use crate::rings::RingService;
 
 impl<H: Copy + Default> Rings<H> {
     /// Stops a ring from sending. Other rings continue.
@@ -47,7 +47,7 @@ impl<H: Copy + Default> Rings<H> {
         let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
         (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
         state.update_thresholds(cold);
-        if self.discipline == Discipline::LongestFirst {
+        if self.service == RingService::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
         Ok(())
@@ -84,7 +84,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(())
     }
 
-    /// Changes a ring's priority under [`Discipline::StrictPriority`]; the highest goes first.
+    /// Changes a ring's priority under [`RingService::StrictPriority`]; the highest goes first.
     pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
         self.cold[ring].priority = priority;
         if self.rings[ring].wait != RingWait::Idle {

@@ -19,7 +19,7 @@ pub const RING_FRAMES_MAX: u32 = 1 << 24;
     derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
     serde(rename_all = "kebab-case")
 )]
-pub enum Discipline {
+pub enum RingService {
     /// Round-robin, a frame each.
     #[default]
     RoundRobin,
@@ -40,7 +40,7 @@ pub struct RingSettings {
     pub frames_reserved: u32,
     /// Rate and burst of its token bucket; `None` if only the port's rate limits it.
     pub shaping: Option<(Rate, Bytes)>,
-    /// Priority under [`Discipline::StrictPriority`]; the highest goes first.
+    /// Priority under [`RingService::StrictPriority`]; the highest goes first.
     pub priority: u8,
     /// Marking and early dropping.
     pub aqm: Aqm,

@@ -136,7 +136,7 @@ impl ScenarioCheck<'_> {
     fn daqring(&mut self, name: &str, switch: &SwitchSettings, frame: Bytes) {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
-        if ring.service == Discipline::StrictPriority {
+        if ring.service == RingService::StrictPriority {
             let message =
                 "all rings of a scenario have the same priority: only a live switch's `ring` sets it";
             let remedy = "give \"round-robin\" or \"longest-first\"".to_owned();

@@ -26,8 +26,8 @@ pub use shaping::{
     BarrelShifterSettings, Barrier, CreditDiscipline, FastpassSettings, RequestOrder, Shaping, ShapingMethod,
 };
 pub use switch::{
-    Buffering, Daqrings, Depth, Discipline, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
-    QueueUnit, SwitchSettings,
+    Buffering, Daqrings, Depth, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge, QueueUnit,
+    RingService, SwitchSettings,
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{

@@ -1,6 +1,6 @@
 use core::fmt;
 
-pub use fanin_queueing::{Buffering, Depth, Discipline, NotCapable, PoolCharge};
+pub use fanin_queueing::{Buffering, Depth, NotCapable, PoolCharge, RingService};
 use fanin_queueing::{Layout, MemorySettings};
 use fanin_queueing::{Red, RedError, RedSettings};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
@@ -208,7 +208,7 @@ pub struct Daqrings {
     /// Burst of the rate limit: bytes that a ring may send at once after it was idle.
     pub burst: Bytes,
     /// Order of service of a port's rings.
-    pub service: Discipline,
+    pub service: RingService,
     /// Flows that are sensitive to incast and get a ring for each destination: rules such as `"readout->collector"` or
     /// `"readout:3->collector:*"`. All other flows have priority over the rings and no rate limit.
     pub flows: Vec<String>,
@@ -232,7 +232,7 @@ impl Default for Daqrings {
             slot: Bytes::new(2048),
             rate: Rate::ZERO,
             burst: Bytes::new(3036),
-            service: Discipline::RoundRobin,
+            service: RingService::RoundRobin,
             flows: vec!["readout->collector".to_owned()],
         }
     }

@@ -1,4 +1,5 @@
 pub use fanin_dataflow::CreditPolicy;
+pub use fanin_queueing::M21Charge;
 use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
 use fanin_units::{Bytes, Duration, Packets, Ratio, wire};
 use schemars::JsonSchema;
@@ -77,16 +78,6 @@ impl Default for DctcpSettings {
     fn default() -> Self {
         Self { gain: Ratio::new(62_500), alpha_initial: Ratio::ONE, window_min: Packets::new(2) }
     }
-}
-
-/// Header bytes in the buffer that an M21TCP switch subtracts before it divides the rest (equation (1)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum M21Charge {
-    /// The headers of every packet: the buffer cannot overflow if it holds a segment of each flow.
-    Packet,
-    /// `header` once for each flow, as in equation (1) of the paper: windows of many packets overflow the buffer.
-    Flow,
 }
 
 /// M21TCP's parameters (M21TCP §III.C). The key `m21` of a switch decides whether it writes the option.

@@ -1,3 +1,4 @@
+use fanin_queueing::M21Charge;
 use fanin_units::Bytes;
 
 use super::*;
@@ -5,8 +6,8 @@ use super::*;
 fn switches() -> M21Switches {
     let settings = M21tcpSettings::default();
     let mut switches = M21Switches::new(&settings, 1000);
-    let accounting = M21Accounting::Packet { mss: Bytes::new(1000), overhead: Bytes::ZERO };
-    switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), accounting)), &settings);
+    let rule = M21WindowRule { charge: M21Charge::Packet, mss: Bytes::new(1000), header: Bytes::ZERO };
+    switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), rule)), &settings);
     switches
 }
 

@@ -1,6 +1,6 @@
 //! An output with rings, by itself.
 
-use fanin_scenario::Discipline;
+use fanin_scenario::RingService;
 use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn a_ring_holds_its_frames_and_no_more() {
 /// LCN'15, buffering: 9790 frames leave a ring of 0.78 Gb/s in 154 ms, to 1 %.
 #[test]
 fn a_ring_is_emptied_at_its_rate() {
-    for service in [Discipline::RoundRobin, Discipline::LongestFirst] {
+    for service in [RingService::RoundRobin, RingService::LongestFirst] {
         let rate = Rate::new(780_000_000);
         let mut port = output(&Daqrings { frames: 14_000, rate, service, ..Daqrings::default() });
         let ring = port.ring(Some(0)).unwrap();
@@ -66,7 +66,7 @@ fn a_ring_is_emptied_at_its_rate() {
 
 #[test]
 fn the_longest_ring_goes_first() {
-    let mut port = output(&Daqrings { service: Discipline::LongestFirst, ..Daqrings::default() });
+    let mut port = output(&Daqrings { service: RingService::LongestFirst, ..Daqrings::default() });
     let rings = [port.ring(Some(0)).unwrap(), port.ring(Some(1)).unwrap()];
     for (place, count) in [(0, 2), (1, 5)] {
         for _ in 0..count {
@@ -118,7 +118,7 @@ proptest! {
         frames_max in 1..9usize,
         longest_first: bool,
     ) {
-        let service = if longest_first { Discipline::LongestFirst } else { Discipline::RoundRobin };
+        let service = if longest_first { RingService::LongestFirst } else { RingService::RoundRobin };
         let mut port = output(&Daqrings { frames: frames_max as u32, service, ..Daqrings::default() });
         for end in 1..served_first::RINGS as u32 {
             port.ring(Some(end)).unwrap();

@@ -265,7 +265,7 @@ impl PortSpec {
             worker: None,
             rate: None,
             buffer: None,
-            discipline: fanin_queueing::Discipline::RoundRobin,
+            service: fanin_queueing::RingService::RoundRobin,
             plain_first: false,
             plain_frames: None,
             mark: None,
@@ -366,10 +366,10 @@ impl M21Spec {
         if self.flows == 0 || self.flows > 1 << 20 {
             mistakes.push(Mistake::new("m21", "the stage counts 1 to 1048576 flows"));
         }
-        if self.age < Duration::from_millis(1) {
+        if self.idle < Duration::from_millis(1) {
             mistakes.push(Mistake::new(
                 "m21",
-                format!("a flow is remembered for 1 ms at least; got {}", self.age),
+                format!("a flow is remembered for 1 ms at least; got {}", self.idle),
             ));
         }
         if self.buffer.is_none() && buffering != Buffering::Dedicated {

@@ -11,7 +11,7 @@ mod switch_spec;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-pub use fanin_queueing::{Buffering, Discipline, NotCapable, PoolCharge};
+pub use fanin_queueing::{Buffering, NotCapable, PoolCharge, RingService};
 pub use fanin_scenario::EcnMode;
 use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::{Bytes, wire};

@@ -1,6 +1,6 @@
 //! The configuration of a port. [`crate::Command`] uses the same types.
 
-use fanin_queueing::{Discipline, NotCapable};
+use fanin_queueing::{NotCapable, RingService};
 use fanin_scenario::{EcnMode, QueueUnit};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
@@ -40,8 +40,8 @@ pub struct PortSpec {
     pub buffer: Option<Bytes>,
     /// The scheduler of its queues.
     #[serde(default)]
-    pub discipline: Discipline,
-    /// True to serve its plain queue before its rings, whatever the discipline.
+    pub service: RingService,
+    /// True to serve its plain queue before its rings, whatever `service` says.
     #[serde(default)]
     pub plain_first: bool,
     /// The most frames of its plain queue, in addition to the limits of `switch.buffering`.
@@ -210,8 +210,8 @@ pub struct M21Spec {
     pub mss: Bytes,
     /// Bytes of a full segment's frame without its payload.
     pub overhead: Bytes,
-    /// Idle time after which a flow is no longer counted.
-    pub age: Duration,
+    /// Time without a frame after which a flow no longer counts.
+    pub idle: Duration,
     /// The most flows that are counted.
     pub flows: u32,
 }
@@ -222,7 +222,7 @@ impl Default for M21Spec {
             buffer: None,
             mss: Bytes::new(1448),
             overhead: Bytes::new(74),
-            age: Duration::from_secs(1),
+            idle: Duration::from_secs(1),
             flows: 65_536,
         }
     }

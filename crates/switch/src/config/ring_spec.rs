@@ -28,7 +28,7 @@ pub struct RingSpec {
     /// Depth of its token bucket; 0 by default, which spaces frames evenly.
     #[serde(default)]
     pub burst: Option<Bytes>,
-    /// Priority for the `strict-priority` discipline; the highest is served first.
+    /// Priority under `service = "strict-priority"`; the highest is served first.
     #[serde(default)]
     pub priority: u8,
     /// Marking of frames in this ring.

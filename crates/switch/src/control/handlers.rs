@@ -102,7 +102,7 @@ pub(crate) struct RingPatch {
     /// Depth of its token bucket.
     #[serde(deserialize_with = "given")]
     burst: Option<Option<Bytes>>,
-    /// Priority for the `strict-priority` discipline; the highest is served first.
+    /// Priority under `service = "strict-priority"`; the highest is served first.
     priority: Option<u8>,
     /// New marking; `null` ends it.
     #[serde(deserialize_with = "given")]

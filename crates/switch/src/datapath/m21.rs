@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
+use fanin_queueing::{FlowStage, Layout, M21Charge, M21Switch, M21WindowRule};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
@@ -46,10 +46,10 @@ impl M21Stage {
             Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.switch.buffer),
             None => Bytes::MAX,
         });
-        let accounting = M21Accounting::Packet { mss: first.mss, overhead: first.overhead };
+        let rule = M21WindowRule { charge: M21Charge::Packet, mss: first.mss, header: first.overhead };
         let layout = Layout::dedicated(limits.collect());
         let stage = Self {
-            switch: M21Switch::new(&layout, accounting, first.flows, first.age),
+            switch: M21Switch::new(&layout, rule, first.flows, first.idle),
             segments: config.port.iter().map(|port| port.m21.map(|m21| m21.mss.get() as u32)).collect(),
             shared: Arc::clone(shared),
         };

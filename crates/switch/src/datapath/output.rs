@@ -153,8 +153,8 @@ impl<H: Copy + Default> Output<H> {
     /// # Errors
     /// If the port's rate cannot be shaped.
     pub(super) fn new(spec: &PortSpec) -> Result<Self, BucketError> {
-        let discipline = spec.discipline;
-        let queue = Rings::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
+        let service = spec.service;
+        let queue = Rings::new(service, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
         let mut output = Self {
             queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::output::{DescriptorReserve, Output, PLAIN, QueuedFrame};
 use super::outputs::{Admission, Outputs, StagedFrame};
-use crate::config::{Buffering, Config, Discipline, PortSpec, RingSpec, SwitchSpec};
+use crate::config::{Buffering, Config, PortSpec, RingService, RingSpec, SwitchSpec};
 use crate::driver::Received;
 use crate::workers::SharedCounts;
 
@@ -18,9 +18,9 @@ mod served_first;
 use served_first::RINGS;
 
 /// A port whose plain queue is served first, with rings of as many frames.
-fn outputs(discipline: Discipline, frames_max: usize) -> Outputs<u32> {
+fn outputs(service: RingService, frames_max: usize) -> Outputs<u32> {
     let frames = Some(Packets::new(frames_max as u64));
-    let port = PortSpec { discipline, plain_first: true, plain_frames: frames, ..PortSpec::new("p0") };
+    let port = PortSpec { service, plain_first: true, plain_frames: frames, ..PortSpec::new("p0") };
     let ring = |ring| RingSpec { frames, ..RingSpec::new(&format!("r{ring}"), "p0") };
     let config = Config {
         switch: SwitchSpec { buffering: Buffering::Unlimited, ..SwitchSpec::default() },
@@ -40,9 +40,9 @@ proptest! {
         frames_max in 1..9usize,
         longest_first: bool,
     ) {
-        let discipline =
-            if longest_first { Discipline::LongestFirst } else { Discipline::RoundRobin };
-        let mut outputs = outputs(discipline, frames_max);
+        let service =
+            if longest_first { RingService::LongestFirst } else { RingService::RoundRobin };
+        let mut outputs = outputs(service, frames_max);
         served_first::compare(longest_first, frames_max, &steps, |step, number| match step {
             Some(ring) => {
                 let frame = Received { handle: number, bytes: 1000 };

@@ -12,6 +12,11 @@
 //! | [`on_timeout`](Algorithm::on_timeout) | the retransmission timer expired | `set_state` |
 //! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
 //! | [`governs_recovery`](Algorithm::governs_recovery) | a connection is in recovery | `cong_control` |
+//! | [`models_path`](Algorithm::models_path) | the four below may apply, and slow start after idleness may not | `cong_control` |
+//! | [`pacing`](Algorithm::pacing) | a burst is sized, or could leave | `sk_pacing_rate` |
+//! | [`on_sent`](Algorithm::on_sent) | a segment is sent | `tcp_rate_skb_sent` |
+//! | [`on_delivery`](Algorithm::on_delivery) | an ACK reports deliveries or losses | `cong_control` |
+//! | [`on_app_limited`](Algorithm::on_app_limited) | the application has too little to send | `tcp_rate_check_app_limited` |
 //!
 //! Each method is a `match` that names every algorithm, so that the compiler reports the methods that a new one lacks. The
 //! [path window](CongestionWindow::limit_to_path) bounds the window of any algorithm.
@@ -31,7 +36,8 @@ use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
 use crate::config::{Config, CongestionConfig, Reduction};
-pub(crate) use bbr::{Bbr, PathState};
+use crate::delivery_rate::Delivery;
+pub(crate) use bbr::{Pacing, PathState, SentSegment};
 pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 
 /// A congestion control with its state.
@@ -42,7 +48,7 @@ pub(crate) enum Algorithm {
     Dctcp(dctcp::Dctcp),
     Swift(swift::Swift),
     Static,
-    Bbr(Box<Bbr>),
+    Bbr(Box<bbr::Bbr>),
 }
 
 impl Algorithm {
@@ -54,7 +60,7 @@ impl Algorithm {
             CongestionConfig::Dctcp(parameters) => Self::Dctcp(dctcp::Dctcp::new(parameters)),
             CongestionConfig::Swift(_) => Self::Swift(swift::Swift::default()),
             CongestionConfig::Static { .. } => Self::Static,
-            CongestionConfig::Bbr => Self::Bbr(Box::new(Bbr::new())),
+            CongestionConfig::Bbr => Self::Bbr(Box::new(bbr::Bbr::new())),
         }
     }
 
@@ -87,7 +93,7 @@ impl Algorithm {
             Self::Cubic(cubic) => cubic.on_ack(config, cubic::parameters(config), window, ack),
             Self::Swift(swift) => swift.on_ack(config, window, ack),
             Self::Static => window.cwnd = static_window::cwnd(config).min(window.cwnd_clamp),
-            // BBR sets the window by its model, in `Bbr::on_delivery`.
+            // A model sets the window in `on_delivery`.
             Self::Bbr(_) => {}
         }
     }
@@ -175,18 +181,59 @@ impl Algorithm {
         }
     }
 
-    /// Returns true if this is BBR, which models the path and paces.
+    /// Returns true if the algorithm models the path. Then it paces, receives each segment and delivery, and sets the window at each
+    /// ACK. Neither idleness nor the end of a recovery changes that window (`cong_control`).
     #[inline]
-    pub(crate) fn is_bbr(&self) -> bool {
-        matches!(self, Self::Bbr(_))
+    pub(crate) fn models_path(&self) -> bool {
+        match self {
+            Self::Bbr(_) => true,
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => false,
+        }
     }
 
-    /// BBR's state, if this is BBR: its model of the path needs more inputs than the methods above provide.
+    /// The times and sizes of paced bursts; `None` if the algorithm does not pace.
     #[inline]
-    pub(crate) fn as_bbr(&mut self) -> Option<&mut Bbr> {
+    pub(crate) fn pacing(&self) -> Option<&Pacing> {
         match self {
-            Self::Bbr(bbr) => Some(bbr),
-            _ => None,
+            Self::Bbr(bbr) => Some(bbr.pacing()),
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => None,
+        }
+    }
+
+    /// Handles a segment before it is sent.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        window: &mut CongestionWindow,
+        path: &PathState,
+        sent: SentSegment,
+    ) {
+        match self {
+            Self::Bbr(bbr) => bbr.on_sent(now, window, path, sent),
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
+        }
+    }
+
+    /// Handles the deliveries that an ACK reports. All outstanding segments were sent at `oldest_sent_at` ps or later.
+    pub(crate) fn on_delivery(
+        &mut self,
+        window: &mut CongestionWindow,
+        delivery: &Delivery,
+        path: &PathState,
+        oldest_sent_at: u64,
+        salt: u32,
+    ) {
+        match self {
+            Self::Bbr(bbr) => bbr.on_delivery(window, delivery, path, oldest_sent_at, salt),
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
+        }
+    }
+
+    /// Handles that the application, with `in_flight` segments outstanding, limits the rate.
+    pub(crate) fn on_app_limited(&mut self, in_flight: u32) {
+        match self {
+            Self::Bbr(bbr) => bbr.limit_by_app(in_flight),
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }
 }

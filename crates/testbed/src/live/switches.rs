@@ -74,7 +74,7 @@ pub fn configure(
             reflect: is_software,
             table: if is_software { 0 } else { 1 + table_of[link] as u16 },
             buffer: own_buffer,
-            discipline: switch.settings.daqring.service,
+            service: switch.settings.daqring.service,
             plain_first: has_rings,
             plain_frames: has_rings.then_some(Packets::new(switch.settings.daqring.frames.into())),
             mark: mark(network, switch),
@@ -235,7 +235,7 @@ fn m21(
         buffer,
         mss,
         overhead: frame.saturating_sub(mss),
-        age: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
+        idle: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
         ..M21Spec::default()
     }))
 }

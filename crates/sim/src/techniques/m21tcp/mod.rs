@@ -3,7 +3,7 @@
 
 mod switches;
 
-use fanin_queueing::{M21Accounting, M21Switch};
+use fanin_queueing::{M21Switch, M21WindowRule};
 use fanin_scenario::{CongestionControl, M21Charge, M21tcpSettings, Transport};
 use fanin_tcp::Config;
 use fanin_units::Bytes;
@@ -50,20 +50,19 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     for (kind, layout) in &layouts {
         let frame = u64::from(network.frame_bytes) + kind.settings.frame_overhead.get();
         let known = layout.as_ref().filter(|_| kind.settings.m21);
-        switches.add(known.map(|layout| (layout, accounting(settings, mss, frame))), settings);
+        switches.add(known.map(|layout| (layout, window_rule(settings, mss, frame))), settings);
     }
     Ok(Some(Installed::technique(M21tcpTechnique { switches })))
 }
 
-/// Returns the buffer space that switches charge to a flow. A full frame carries `mss` and takes `frame_bytes` in a buffer.
-fn accounting(settings: &M21tcpSettings, mss: u16, frame_bytes: u64) -> M21Accounting {
-    match settings.charge {
-        M21Charge::Flow => M21Accounting::Flow { header: settings.header },
-        M21Charge::Packet => {
-            let mss = Bytes::new(u64::from(mss));
-            M21Accounting::Packet { mss, overhead: Bytes::new(frame_bytes).saturating_sub(mss) }
-        }
-    }
+/// Returns the rule by which switches divide a buffer. A full frame carries `mss` and takes `frame_bytes` in a buffer.
+fn window_rule(settings: &M21tcpSettings, mss: u16, frame_bytes: u64) -> M21WindowRule {
+    let (charge, mss) = (settings.charge, Bytes::new(u64::from(mss)));
+    let header = match charge {
+        M21Charge::Flow => settings.header,
+        M21Charge::Packet => Bytes::new(frame_bytes).saturating_sub(mss),
+    };
+    M21WindowRule { charge, mss, header }
 }
 
 impl TechniqueHooks for M21tcpTechnique {

@@ -1,6 +1,6 @@
 //! The switches that write M21TCP's option (Adesanmi and Mhamdi, §III).
 
-use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
+use fanin_queueing::{FlowStage, Layout, M21Switch, M21WindowRule};
 use fanin_scenario::M21tcpSettings;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
@@ -45,10 +45,10 @@ impl M21Switches {
     }
 
     /// Adds the next switch of the fabric; `None` for one without support for the option.
-    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &M21tcpSettings) {
+    pub(super) fn add(&mut self, layout: Option<(&Layout, M21WindowRule)>, settings: &M21tcpSettings) {
         let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
-        self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
-            m21: M21Switch::new(layout, accounting, FLOWS_MAX, idle),
+        self.switches.push(layout.map(|(layout, rule)| KnownSwitch {
+            m21: M21Switch::new(layout, rule, FLOWS_MAX, idle),
             outputs: layout.ports(),
         }));
     }

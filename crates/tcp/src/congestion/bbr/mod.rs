@@ -15,7 +15,7 @@ use super::window::CongestionWindow;
 use crate::ca_state::CongestionState;
 use crate::delivery_rate::{Delivery, DeliveryRate, MICROSECOND, RateSample};
 use filters::{LongTermRate, MaxFilter, PolicedSample};
-use pacing::Pacing;
+pub(crate) use pacing::Pacing;
 use rate::{RATE_SHIFT, UNIT, UNIT_SHIFT, bytes_per_second};
 
 /// 2/ln 2: the least gain that doubles the rate each round (`bbr_high_gain`), and its inverse.
@@ -65,6 +65,19 @@ pub(crate) struct PathState {
     pub(crate) srtt: u64,
     pub(crate) min_rtt: u64,
     pub(crate) mss: u16,
+}
+
+/// A segment that is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentSegment {
+    /// The bytes of its payload.
+    pub(crate) bytes: u32,
+    /// The number of segments sent before it.
+    pub(crate) segments: u64,
+    /// True for the first segment of a burst.
+    pub(crate) is_first: bool,
+    /// True if nothing is outstanding.
+    pub(crate) is_idle: bool,
 }
 
 /// BBR's state of a connection.
@@ -151,7 +164,7 @@ impl Bbr {
 
     /// The times and sizes of bursts.
     #[inline]
-    pub(crate) fn pacing(&self) -> &Pacing {
+    pub(super) fn pacing(&self) -> &Pacing {
         &self.pacing
     }
 
@@ -178,16 +191,13 @@ impl Bbr {
         }
     }
 
-    /// Notes that a segment of `bytes` payload bytes is sent, after `segments` earlier ones. `is_first` is true for the first
-    /// of a burst, and `is_idle` if nothing was outstanding.
-    pub(crate) fn on_sent(
+    /// Handles a segment before it is sent: the first one starts the model, and one after an idle time resumes it.
+    pub(super) fn on_sent(
         &mut self,
         now: Instant,
         window: &mut CongestionWindow,
         path: &PathState,
-        [is_idle, is_first]: [bool; 2],
-        segments: u64,
-        bytes: u32,
+        sent: SentSegment,
     ) {
         if self.pacing.rate() == 0 {
             self.start_pacing(window, path);
@@ -195,11 +205,11 @@ impl Bbr {
             self.min_rtt_at = now.get();
             self.epoch_at = now.get();
         }
-        if is_idle && self.rate.is_app_limited() {
+        if sent.is_idle && self.rate.is_app_limited() {
             self.restart(now, window, path);
         }
-        self.rate.on_sent(now, is_idle);
-        self.pacing.on_sent(now, is_first, segments, bytes);
+        self.rate.on_sent(now, sent.is_idle);
+        self.pacing.on_sent(now, sent.is_first, sent.segments, sent.bytes);
     }
 
     /// Resumes after an idle time (`bbr_cwnd_event`), at the bandwidth, as the queue is empty.
@@ -215,7 +225,7 @@ impl Bbr {
     }
 
     /// Notes that the application limited the rate, with `in_flight` segments outstanding (`tcp_rate_check_app_limited`).
-    pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
+    pub(super) fn limit_by_app(&mut self, in_flight: u32) {
         self.rate.limit_by_app(in_flight);
     }
 
@@ -267,7 +277,7 @@ impl Bbr {
     // The model.
 
     /// Handles an ACK (`bbr_main`). All outstanding segments were sent at `oldest_sent_at` ps or later.
-    pub(crate) fn on_delivery(
+    pub(super) fn on_delivery(
         &mut self,
         window: &mut CongestionWindow,
         delivery: &Delivery,
