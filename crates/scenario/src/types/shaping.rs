@@ -121,7 +121,8 @@ pub struct Shaping {
     /// `method = "credits"`.
     #[schemars(range(min = 1))]
     pub credits: u32,
-    /// The waiting request that is sent first when credits come back.
+    /// The waiting request that is sent first when credits come back. With `method = "paced-credits"`, `fifo` stands for
+    /// `smallest-remaining`: events with the fewest remaining bytes go first by default.
     pub discipline: CreditDiscipline,
     /// Order of a collector's requests to the readouts.
     pub request_order: RequestOrder,
