@@ -28,15 +28,30 @@
 //! all frames that have departed by now. *pause*, *resume*: stop and restart the departures of a class or a ring.
 //! *occupancy*: the bytes and frames queued now, with their high-water marks.
 //!
+//! | type | arrive | depart | settle | pause, resume | occupancy | for one driver |
+//! |---|---|---|---|---|---|---|
+//! | [`Dedicated`] | yes | yes | | | yes | withdraw, count cut-through |
+//! | [`Memory`] | yes | yes | | | of an output, input or pool | withdraw, count cut-through |
+//! | [`Rings`] | yes | yes, depart many | | a ring | of a ring | cut through, depart at once, note paused until |
+//! | [`PausableQueue`] | yes | yes | | a class | `len` | |
+//! | [`Ingress`] | yes | yes | | signals that are due | yes | |
+//! | [`BookedDedicated`], [`BookedMemory`] | yes | booked | yes | | of the buffer | |
+//! | [`NaiveOutput`] | yes | yes | yes | a class | | |
+//! | [`NaiveMemory`] | yes | yes | in depart | | of the memory | |
+//!
 //! Verbs for one driver:
 //!
 //! * *withdraw* takes an admission back when a later stage of the live switch refuses the frame, as a drop.
 //! * *cut through* sends and counts a frame that meets an empty queue, without queueing it.
-//! * *set held until* tells rings how long PAUSE stops their whole link, so that token buckets do not make up for it.
+//! * *depart at once* empties a ring before its removal, regardless of rate, pause or turn.
+//! * *note paused until* tells rings how long PAUSE stops their whole link, so that token buckets do not make up for it.
 //! * *admit below marks* (inside this crate) admits a frame whose verdict no earlier departure can change, before a settle.
+//!   Accounts of a scheme *admit* where a buffer arrives: they count a frame, and hold none.
 //!
 //! Of PAUSE the simulator and the live switch share [`Ingress`] alone, which decides when a signal is due. A live port obeys
-//! IEEE 802.3: PAUSE stops all its frames, for a time. Only the simulator has [`PausableQueue`], whose classes stop until RESUME.
+//! IEEE 802.3: PAUSE stops all its frames, also those in its driver's backlog, until its quanta have passed. Only the simulator has
+//! [`PausableQueue`], whose classes stop until RESUME. One state machine for both would share one comparison of times: the live
+//! port polls each round, and the simulator schedules the end.
 //!
 //! # Two drivers
 //!

@@ -120,7 +120,7 @@ pub struct Rings<H> {
     /// The largest lateness of a poll that is compensated.
     late_max: Duration,
     /// No departure counts as earlier than this time.
-    held_until: Instant,
+    paused_until: Instant,
     frames: u64,
 }
 
@@ -150,7 +150,7 @@ impl<H: Copy + Default> Rings<H> {
             shaper,
             overhead: 0,
             late_max: Duration::ZERO,
-            held_until: Instant::START,
+            paused_until: Instant::START,
             frames: 0,
         })
     }
@@ -173,8 +173,8 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Notes that a PAUSE blocks the link until `until`. A frame then counts as sent at that time or later, so that the lost
     /// time is not compensated. The caller does not poll during the PAUSE.
-    pub const fn set_held_until(&mut self, until: Instant) {
-        self.held_until = until;
+    pub const fn note_paused_until(&mut self, until: Instant) {
+        self.paused_until = until;
     }
 
     /// Adds a ring and returns its index. Indices count up from zero and are never used again.
@@ -316,7 +316,7 @@ impl<H: Copy + Default> Rings<H> {
         mut send: impl FnMut(usize, Frame, H),
     ) -> NextDeparture {
         let mut is_expired = false;
-        let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
+        let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.paused_until);
         for _ in 0..frames_max {
             // A ring that is parked after this point waits for a time later than `now`.
             if !self.first_is_ready && !is_expired {
@@ -378,7 +378,7 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Takes the first frame out of a ring regardless of rate, pause or turn, to empty the ring before its removal. The frame
     /// counts as departed and takes no tokens.
-    pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
+    pub fn depart_at_once(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
         if !self.rings[ring].has_first {
             return None;
         }

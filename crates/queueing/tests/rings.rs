@@ -220,7 +220,7 @@ proptest! {
                     naive[ring].settings.frames_max = frames;
                 }
                 Step::Take(ring) => {
-                    prop_assert_eq!(port.take(now, ring), naive[ring].queue.pop_front());
+                    prop_assert_eq!(port.depart_at_once(now, ring), naive[ring].queue.pop_front());
                     naive[ring].passed_over.fill(0);
                 }
             }
@@ -419,11 +419,11 @@ fn a_caller_who_comes_late_keeps_the_rates() {
         assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<u32>(), 300);
         // More than 5 ms are not compensated, nor is the time for which the link was held.
         assert_eq!(sent(&mut port, at(129_970)), 51);
-        port.set_held_until(at(133_000));
+        port.note_paused_until(at(133_000));
         assert_eq!(sent(&mut port, at(133_000)), 1);
         // An empty ring does not save up time, either.
         while port.frames() > 0 {
-            port.take(at(133_000), 0);
+            port.depart_at_once(at(133_000), 0);
         }
         (0..10).for_each(|n| {
             port.arrive(at(140_000), 0, Frame::new(1_226), n, || 0);

@@ -15,7 +15,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn is_clear(&self, now: Instant) -> bool {
         !self.has_ready()
             && self.shaper.is_none()
-            && self.held_until <= now
+            && self.paused_until <= now
             && self.wheel.earliest().is_none_or(|earliest| earliest > now)
     }
 

@@ -314,7 +314,7 @@ impl<H: Copy + Default> Output<H> {
     /// Holds the port until a time, which may be earlier than the previous one.
     pub(super) fn pause_until(&mut self, until: Instant) {
         self.paused_until = until;
-        self.queue.set_held_until(until);
+        self.queue.note_paused_until(until);
     }
 
     /// Returns the frames that wait for the driver, the next one last.
@@ -341,7 +341,7 @@ impl<H: Copy + Default> Output<H> {
         for ring in 0..self.queue.rings_len() {
             // A paused ring is not scheduled again after each frame.
             self.queue.pause(ring);
-            while let Some((frame, queued)) = self.queue.take(self.clock, ring) {
+            while let Some((frame, queued)) = self.queue.depart_at_once(self.clock, ring) {
                 released(ring, frame.bytes, queued.input);
                 rest.push(Received { handle: queued.handle, bytes: frame.bytes });
             }
