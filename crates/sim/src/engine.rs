@@ -137,10 +137,9 @@ impl Engine {
         }
     }
 
-    /// Reserves memory for `ends` ends of connections and a timer of each.
+    /// Reserves memory for `ends` ends of connections.
     pub(crate) fn reserve_ends(&mut self, ends: usize) {
         self.ends.reserve_exact(ends);
-        self.schedule.reserve(ends);
     }
 
     /// Returns the ends of all connections.

@@ -5,7 +5,7 @@ use fanin_network::PortIndex;
 use fanin_units::mix;
 
 /// An occurrence of the schedule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Occurrence {
     /// The first frame on a port's link arrives at the far end.
     Arrival(PortIndex),

@@ -2,7 +2,7 @@
 //!
 //! Time is divided into buckets, and buckets into blocks. The inner ring holds the buckets of the present block and of the next
 //! one, each a short list sorted by time. Nearly all occurrences are arrivals of frames: a few microseconds ahead, at most one
-//! a link. The outer ring holds the following blocks as unsorted lists, for timers above all. A block is sorted into buckets
+//! a link. The outer ring holds the following blocks as unsorted arrays, for timers above all. A block is sorted into buckets
 //! when it becomes the next one. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
 //!
 //! Of the occurrences of one instant departures come first. When the first of them is taken, the scheduled ones are
@@ -27,7 +27,7 @@ const BUCKETS: usize = 2 << BLOCK_BITS;
 /// Blocks in the outer ring.
 const BLOCKS: usize = 4096;
 
-/// A scheduled occurrence, or a free node.
+/// An occurrence of the inner ring, or a free node.
 #[derive(Clone, Copy)]
 struct ScheduleNode {
     /// The [`key`] of its time.
@@ -127,11 +127,12 @@ pub(crate) struct Schedule {
     /// The inner ring.
     buckets: Box<[Chain; BUCKETS]>,
     used_buckets: Bitmap<{ BUCKETS / 64 }>,
-    /// The outer ring.
-    blocks: Box<[Chain; BLOCKS]>,
+    /// The outer ring: the occurrences of each block with their keys, in the order of scheduling. Arrays are read in a row,
+    /// where the nodes of a list would be far apart in memory.
+    blocks: Vec<Vec<(u64, Occurrence)>>,
     used_blocks: Bitmap<{ BLOCKS / 64 }>,
-    /// The far future: key, number in the order of scheduling, node.
-    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The far future: key, number in the order of scheduling, occurrence.
+    far: BinaryHeap<Reverse<(u64, u64, Occurrence)>>,
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
@@ -166,7 +167,7 @@ impl Schedule {
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
             used_buckets: Bitmap::EMPTY,
-            blocks: Box::new([Chain::EMPTY; BLOCKS]),
+            blocks: vec![Vec::new(); BLOCKS],
             used_blocks: Bitmap::EMPTY,
             far: BinaryHeap::new(),
             far_scheduled: 0,
@@ -184,18 +185,12 @@ impl Schedule {
         }
     }
 
-    /// Makes room for `count` more occurrences.
-    pub(crate) fn reserve(&mut self, count: usize) {
-        self.nodes.reserve(count);
-    }
-
     /// Returns true if more than `count` occurrences are scheduled. Inspects at most one more than `count`.
     pub(crate) fn holds_more_than(&self, count: usize) -> bool {
-        let lists = self.used_buckets.places().map(|place| self.buckets[place]);
-        let mut lists = lists.chain(self.used_blocks.places().map(|place| self.blocks[place]));
-        let mut held = self.far.len();
+        let mut lists = self.used_buckets.places().map(|place| self.buckets[place].first);
+        let mut held = self.far.len() + self.blocks.iter().map(Vec::len).sum::<usize>();
         while held <= count {
-            let Some(Chain { first, .. }) = lists.next() else { return false };
+            let Some(first) = lists.next() else { return false };
             let next = |&node: &u32| Some(self.nodes[node as usize].next).filter(|&next| next != NIL);
             held += std::iter::successors(Some(first), next).take(count + 1).count();
         }
@@ -222,46 +217,63 @@ impl Schedule {
 
     #[inline]
     fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
-        let new = ScheduleNode { key, occurrence, next: NIL };
-        let node = if self.free == NIL {
-            self.nodes.push(new);
-            (self.nodes.len() - 1) as u32
+        self.assert_present(key);
+        if key < self.near_end {
+            let node = self.take_node(key, occurrence);
+            self.insert_near(key, node);
         } else {
-            let node = self.free;
-            let place = &mut self.nodes[node as usize];
-            self.free = place.next;
-            *place = new;
-            node
-        };
-        self.insert_node(key, node);
+            self.insert_later(key, occurrence);
+        }
     }
 
     /// Schedules the arrival over the link of `port`, which has no arrival scheduled.
     #[inline(always)]
     pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
-        let node = &mut self.nodes[port as usize];
-        node.key = key(time);
-        node.next = NIL;
-        self.insert_node(key(time), port);
-    }
-
-    #[inline(always)]
-    fn insert_node(&mut self, key: u64, node: u32) {
-        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+        let key = key(time);
+        self.assert_present(key);
         if key < self.near_end {
-            self.insert_near(key, node);
+            self.set_arrival(key, port);
+            self.insert_near(key, port);
         } else {
-            self.insert_later(key, node);
+            self.insert_later(key, Occurrence::Arrival(port));
         }
     }
 
-    /// Inserts a node that lies beyond the inner ring.
+    #[inline]
+    fn assert_present(&self, key: u64) {
+        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+    }
+
+    /// Writes the node of a port's arrival.
+    #[inline]
+    fn set_arrival(&mut self, key: u64, port: PortIndex) {
+        let node = &mut self.nodes[port as usize];
+        node.key = key;
+        node.next = NIL;
+    }
+
+    /// Takes a free shared node for an occurrence.
+    #[inline]
+    fn take_node(&mut self, key: u64, occurrence: Occurrence) -> u32 {
+        let new = ScheduleNode { key, occurrence, next: NIL };
+        let node = self.free;
+        if node == NIL {
+            self.nodes.push(new);
+            return (self.nodes.len() - 1) as u32;
+        }
+        let place = &mut self.nodes[node as usize];
+        self.free = place.next;
+        *place = new;
+        node
+    }
+
+    /// Schedules an occurrence beyond the inner ring.
     #[inline(never)]
-    fn insert_later(&mut self, key: u64, node: u32) {
+    fn insert_later(&mut self, key: u64, occurrence: Occurrence) {
         if self.block_of(key) - self.block < BLOCKS as u64 {
-            self.insert_outer(key, node);
+            self.insert_outer(key, occurrence);
         } else {
-            self.far.push(Reverse((key, self.far_scheduled, node)));
+            self.far.push(Reverse((key, self.far_scheduled, occurrence)));
             self.far_scheduled += 1;
         }
     }
@@ -304,17 +316,11 @@ impl Schedule {
         self.first = bucket;
     }
 
-    /// Appends a node to its block of the outer ring.
-    fn insert_outer(&mut self, key: u64, node: u32) {
+    /// Appends an occurrence to its block of the outer ring.
+    fn insert_outer(&mut self, key: u64, occurrence: Occurrence) {
         let place = self.block_of(key) as usize % BLOCKS;
-        let chain = &mut self.blocks[place];
-        if chain.first == NIL {
-            *chain = Chain { first: node, last: node };
-            self.used_blocks.set(place);
-        } else {
-            self.nodes[chain.last as usize].next = node;
-            chain.last = node;
-        }
+        self.blocks[place].push((key, occurrence));
+        self.used_blocks.set(place);
     }
 
     /// Takes the earliest occurrence. If that is later than `until`, takes nothing, and returns only a time: after `until`, and
@@ -416,23 +422,25 @@ impl Schedule {
         self.block = present;
         self.block_end = block_end(present, self.shift);
         self.near_end = block_end(present + 1, self.shift);
-        while let Some(&Reverse((key, _, node))) = self.far.peek() {
+        while let Some(&Reverse((key, _, occurrence))) = self.far.peek() {
             if self.block_of(key) - present >= BLOCKS as u64 {
                 break;
             }
             self.far.pop();
-            self.insert_outer(key, node);
+            self.insert_outer(key, occurrence);
         }
         for block in [present, present + 1] {
             let place = block as usize % BLOCKS;
-            let chain = std::mem::replace(&mut self.blocks[place], Chain::EMPTY);
             self.used_blocks.clear(place);
-            let mut node = chain.first;
-            while node != NIL {
-                let ScheduleNode { key, next, .. } = self.nodes[node as usize];
-                self.nodes[node as usize].next = NIL;
+            for (key, occurrence) in std::mem::take(&mut self.blocks[place]) {
+                let node = match occurrence {
+                    Occurrence::Arrival(port) => {
+                        self.set_arrival(key, port);
+                        port
+                    }
+                    _ => self.take_node(key, occurrence),
+                };
                 self.insert_near(key, node);
-                node = next;
             }
         }
     }
