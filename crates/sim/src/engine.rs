@@ -8,9 +8,10 @@ use fanin_units::{Duration, Instant, wire};
 
 use crate::Error;
 use crate::boundary::PlayedNodes;
-use crate::fabric::{Fabric, Hop, LeavingFrame, Parcel, PathStep};
+use crate::fabric::{Fabric, Hop, LeavingFrame, PathStep};
 use crate::index::{EndIndex, NIL, peer};
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 use crate::ties::Ties;
 
@@ -332,15 +333,15 @@ impl Engine {
             fast_retransmits,
             spurious_retransmits,
             tail_loss_probes,
-            port_bytes: self.fabric.arrived_bytes(),
+            port_bytes: self.fabric.arrived_bytes(&self.schedule),
             port_payload: self.port_payload.clone(),
         }
     }
 
     /// Asserts that every frame and payload byte is accounted for, and that no stream runs ahead of its sender.
     pub(crate) fn assert_conserved(&mut self, held_back: HeldBack, played: &PlayedNodes) {
-        self.fabric.assert_conserved(self.now, held_back.frames);
-        let in_flight = self.fabric.payload_in_flight() + held_back.payload;
+        self.fabric.assert_conserved(&self.schedule, self.now, held_back.frames);
+        let in_flight = self.fabric.payload_in_flight(&self.schedule) + held_back.payload;
         let PayloadBytes { sent, arrived, dropped, entered, left } = self.payload;
         assert_eq!(sent + entered, arrived + dropped + left + in_flight, "payload is unaccounted for");
         for (first, ends) in (0..).step_by(2).zip(self.ends.chunks_exact(2)) {

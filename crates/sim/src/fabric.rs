@@ -15,6 +15,7 @@ use fanin_units::Instant;
 
 use crate::Error;
 use crate::index::NIL;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::{FrameOverhead, PortIndex, reverse};
 
@@ -24,7 +25,6 @@ mod conserve;
 mod flow_control;
 mod link;
 mod output;
-mod parcel;
 mod paths;
 mod pausable;
 mod pause;
@@ -33,9 +33,8 @@ mod rings;
 pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
-use link::{FarEnd, FrameInFlight};
+use link::FarEnd;
 use output::{OutputQueue, Port, PortParts};
-pub(crate) use parcel::Parcel;
 pub(crate) use paths::{Crossing, PathStep};
 pub(crate) use pause::LeavingSignal;
 pub(crate) use rings::RingFigures;
@@ -134,10 +133,9 @@ impl Fabric {
         self.ports[from as usize].crossing(&self.ports[to as usize])
     }
 
-    /// Looks at the next frame to arrive over a port's link. If a switch will forward the frame, returns its ports at that
-    /// switch, its connection end, and its segment's place.
-    pub(crate) fn peek_forward(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
-        let parcel = self.first(port)?.parcel;
+    /// Looks at a frame that arrives over a port's link. If a switch will forward the frame, returns its ports at that switch,
+    /// its connection end, and its segment's place.
+    pub(crate) fn peek_forward(&self, port: PortIndex, parcel: Parcel) -> Option<(Crossing, u32, usize)> {
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))
     }
@@ -184,12 +182,6 @@ impl Fabric {
     /// Returns the bytes on the wire of a segment without payload and options.
     pub(crate) const fn header_wire_bytes(&self) -> u32 {
         self.framing.wire_bytes(FrameOverhead::HEADER_BYTES)
-    }
-
-    /// Returns the frame that will arrive next over a port's link.
-    #[inline]
-    pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {
-        self.ports[port as usize].link().first()
     }
 
     /// Returns the segment in a place.
@@ -288,7 +280,7 @@ impl Fabric {
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
-        let parcel = port.link_mut().arrive(schedule, now, from);
+        let parcel = port.link_mut().arrive(schedule, from);
         // The link knows its far end before the frame and its path are read.
         let far_end = port.link().far_end();
         if far_end == FarEnd::Host {
@@ -317,7 +309,7 @@ impl Fabric {
                 memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
             }
             FarEnd::Naive => return self.arrive_naively(schedule, now, [from, index], ring, parcel),
-            FarEnd::Host => unreachable!("hosts do not forward"),
+            FarEnd::Host | FarEnd::Partition => unreachable!("only switches forward"),
         };
         let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
@@ -453,9 +445,13 @@ impl Fabric {
         figures
     }
 
-    /// Returns the bytes that have arrived over each port's link.
-    pub(crate) fn arrived_bytes(&self) -> Vec<u64> {
-        self.ports.iter().map(|port| port.link().arrived_bytes()).collect()
+    /// Returns the bytes that have arrived over each port's link in this partition.
+    pub(crate) fn arrived_bytes(&self, schedule: &Schedule) -> Vec<u64> {
+        let mut arrived: Vec<u64> = self.ports.iter().map(|port| port.link().started_bytes()).collect();
+        for (port, parcel) in schedule.frames() {
+            arrived[port as usize] -= u64::from(parcel.wire_bytes());
+        }
+        arrived
     }
 
     /// Returns the bytes put on links so far.
@@ -464,7 +460,8 @@ impl Fabric {
     }
 
     /// Returns the frames put on links so far.
-    pub(crate) fn hops(&self) -> u64 {
-        self.arrived + self.ports.iter().map(|port| u64::from(port.link().len())).sum::<u64>()
+    pub(crate) fn hops(&self, schedule: &Schedule) -> u64 {
+        let waiting = self.ports.iter().map(|port| port.link().frames().count()).sum::<usize>();
+        self.arrived + (schedule.frames().count() + waiting) as u64
     }
 }

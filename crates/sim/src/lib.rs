@@ -19,6 +19,7 @@ mod fabric;
 mod index;
 mod lists;
 mod occurrence;
+mod parcel;
 mod partition;
 mod run;
 mod schedule;

@@ -267,7 +267,9 @@ impl<W: HostWorkload> Partition<W> {
         if !self.techniques.act_at_switches() {
             return;
         }
-        if let Some((crossing, end, place)) = self.engine.fabric.peek_forward(port) {
+        if let Some((crossing, end, place)) =
+            self.engine.fabric.peek_forward(port, self.engine.schedule.frame(port))
+        {
             self.techniques.on_forward(&mut self.engine, crossing, end, place);
         }
     }
@@ -494,7 +496,7 @@ impl<W: HostWorkload> Partition<W> {
     /// Records the frame that arrives over a tapped link.
     fn record_frame(&mut self, port: PortIndex) {
         let (fabric, at) = (&self.engine.fabric, self.engine.time());
-        let Some(parcel) = fabric.first(port).map(|frame| frame.parcel) else { return };
+        let parcel = self.engine.schedule.frame(port);
         let segment = *fabric.segment(parcel.segment());
         let (end, wire_bytes) = (parcel.end(), parcel.wire_bytes());
         self.recorder.note_frame(FrameSeen { at, port, end, wire_bytes, segment });

@@ -235,7 +235,8 @@ fn simulate<W: MeasuredWorkload>(
     let figures = partition.techniques.figures(&view).into_iter();
     summary.techniques.extend(figures.map(|(key, figures)| (key.to_owned(), figures)));
     let fabric = &partition.engine.fabric;
-    summary.speed = Some(Speed { packet_hops: Some(fabric.hops()), ..Speed::default() });
+    summary.speed =
+        Some(Speed { packet_hops: Some(fabric.hops(&partition.engine.schedule)), ..Speed::default() });
     let wire_bytes = fabric.wire_bytes_sent();
     let finished = Finished {
         scenario,

@@ -15,6 +15,7 @@ use fanin_network::PortIndex;
 
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::ties::Ties;
 
 /// The time of an occurrence that is not scheduled.
@@ -33,6 +34,8 @@ struct ScheduleNode {
     /// The [`key`] of its time.
     key: u64,
     occurrence: Occurrence,
+    /// The frame that arrives, of an arrival.
+    frame: Parcel,
     next: u32,
 }
 
@@ -146,7 +149,8 @@ pub(crate) struct Schedule {
     block_end: u64,
     /// The first key behind the inner ring.
     near_end: u64,
-    /// Node `p` below this number is reserved for the arrival over the link of port `p`; the others are shared.
+    /// Node `p` below this number is reserved for the arrival over the link of port `p`, and holds the frame; the others are
+    /// shared.
     ports: u32,
     nodes: Vec<ScheduleNode>,
     /// First of the free shared nodes.
@@ -162,7 +166,8 @@ impl Schedule {
     /// Makes an empty schedule for `ports` ports. Buckets span about `bucket_ps`, rounded down to a power of two. The order is
     /// the same with any width; about one occurrence a bucket is fastest.
     pub(crate) fn new(bucket_ps: u64, ports: u32, ties: Ties) -> Self {
-        let arrival = |port| ScheduleNode { key: 0, occurrence: Occurrence::Arrival(port), next: NIL };
+        let frame = Parcel::default();
+        let arrival = |port| ScheduleNode { key: 0, occurrence: Occurrence::Arrival(port), frame, next: NIL };
         let shift = 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2();
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
@@ -185,16 +190,34 @@ impl Schedule {
         }
     }
 
-    /// Returns true if more than `count` occurrences are scheduled. Inspects at most one more than `count`.
+    /// Returns all scheduled occurrences, in no order.
+    fn occurrences(&self) -> impl Iterator<Item = Occurrence> {
+        let node = |number: u32| self.nodes.get(number as usize);
+        let list = move |place: usize| {
+            std::iter::successors(node(self.buckets[place].first), move |at: &&ScheduleNode| node(at.next))
+        };
+        let near = self.used_buckets.places().flat_map(list).map(|node| node.occurrence);
+        let later = self.blocks.iter().flatten().map(|&(_, occurrence)| occurrence);
+        near.chain(later).chain(self.far.iter().map(|&Reverse((.., occurrence))| occurrence))
+    }
+
+    /// Returns true if more than `count` occurrences are scheduled.
     pub(crate) fn holds_more_than(&self, count: usize) -> bool {
-        let mut lists = self.used_buckets.places().map(|place| self.buckets[place].first);
-        let mut held = self.far.len() + self.blocks.iter().map(Vec::len).sum::<usize>();
-        while held <= count {
-            let Some(first) = lists.next() else { return false };
-            let next = |&node: &u32| Some(self.nodes[node as usize].next).filter(|&next| next != NIL);
-            held += std::iter::successors(Some(first), next).take(count + 1).count();
-        }
-        true
+        self.occurrences().nth(count).is_some()
+    }
+
+    /// Returns the frames whose arrivals are scheduled, each with the port of its link, in no order.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (PortIndex, Parcel)> {
+        self.occurrences().filter_map(|occurrence| match occurrence {
+            Occurrence::Arrival(port) => Some((port, self.frame(port))),
+            _ => None,
+        })
+    }
+
+    /// Returns the frame whose arrival over the link of `port` is scheduled, or was taken last.
+    #[inline]
+    pub(crate) fn frame(&self, port: PortIndex) -> Parcel {
+        self.nodes[port as usize].frame
     }
 
     /// Returns the block of a key, counted from time zero.
@@ -217,7 +240,7 @@ impl Schedule {
 
     #[inline]
     fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
-        self.assert_present(key);
+        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
             let node = self.take_node(key, occurrence);
             self.insert_near(key, node);
@@ -226,22 +249,18 @@ impl Schedule {
         }
     }
 
-    /// Schedules the arrival over the link of `port`, which has no arrival scheduled.
+    /// Schedules the arrival of a frame over the link of `port`, which has no arrival scheduled.
     #[inline(always)]
-    pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
+    pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex, frame: Parcel) {
         let key = key(time);
-        self.assert_present(key);
+        self.nodes[port as usize].frame = frame;
+        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
             self.set_arrival(key, port);
             self.insert_near(key, port);
         } else {
             self.insert_later(key, Occurrence::Arrival(port));
         }
-    }
-
-    #[inline]
-    fn assert_present(&self, key: u64) {
-        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
     }
 
     /// Writes the node of a port's arrival.
@@ -255,7 +274,7 @@ impl Schedule {
     /// Takes a free shared node for an occurrence.
     #[inline]
     fn take_node(&mut self, key: u64, occurrence: Occurrence) -> u32 {
-        let new = ScheduleNode { key, occurrence, next: NIL };
+        let new = ScheduleNode { key, occurrence, frame: Parcel::default(), next: NIL };
         let node = self.free;
         if node == NIL {
             self.nodes.push(new);

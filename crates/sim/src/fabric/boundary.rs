@@ -4,7 +4,7 @@ use fanin_network::PortIndex;
 use fanin_tcp::Segment;
 
 use super::Fabric;
-use super::parcel::Parcel;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
 /// A frame that leaves a partition by a link.

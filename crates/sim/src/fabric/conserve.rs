@@ -2,26 +2,27 @@
 
 use fanin_units::Instant;
 
-use super::{Fabric, Parcel};
+use super::Fabric;
+use crate::parcel::Parcel;
+use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
 impl Fabric {
     /// Returns all frames in queues and on links; a frame with a booked departure occurs once.
-    fn frames(&self) -> impl Iterator<Item = Parcel> {
-        self.ports
-            .iter()
-            .flat_map(|port| port.link().frames().map(|frame| frame.parcel).chain(port.waiting()))
+    fn frames(&self, schedule: &Schedule) -> impl Iterator<Item = Parcel> {
+        let first = schedule.frames().map(|(_, parcel)| parcel);
+        first.chain(self.ports.iter().flat_map(|port| port.link().frames().chain(port.waiting())))
     }
 
     /// Returns the payload bytes of all frames on their way.
-    pub(crate) fn payload_in_flight(&self) -> u64 {
-        self.frames().map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
+    pub(crate) fn payload_in_flight(&self, schedule: &Schedule) -> u64 {
+        self.frames(schedule).map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
     }
 
     /// Asserts that no link carried more than its rate and that each port kept its order. Every segment's place must be either
     /// used once or free. Every account of every queue must add up to the frames in the queue. `elsewhere` segments were taken
     /// and not sent yet.
-    pub(crate) fn assert_conserved(&mut self, now: u64, elsewhere: usize) {
+    pub(crate) fn assert_conserved(&mut self, schedule: &Schedule, now: u64, elsewhere: usize) {
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.assert_conserved(now, index);
         }
@@ -35,10 +36,10 @@ impl Fabric {
             assert!(!is_over || frames == 0, "port {index} stores frames that have left");
         }
         self.assert_pausable_conserved();
-        let in_flight = elsewhere + self.frames().count();
+        let in_flight = elsewhere + self.frames(schedule).count();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
         let mut is_used = vec![false; self.segments.len()];
-        let frames = self.frames().map(|parcel| parcel.segment());
+        let frames = self.frames(schedule).map(|parcel| parcel.segment());
         for place in frames.chain(self.free.iter().map(|&place| place as usize)) {
             assert!(!std::mem::replace(&mut is_used[place], true), "segment {place} is used twice");
         }

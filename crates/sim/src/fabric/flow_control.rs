@@ -7,9 +7,9 @@ use fanin_queueing::{
 };
 use fanin_units::{Duration, Instant};
 
-use super::parcel::Parcel;
 use super::paths::Crossing;
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::schedule::{NEVER, Schedule};
 
 /// Time in picoseconds after which a paused port is searched for a deadlock.

@@ -1,23 +1,16 @@
-//! One direction of a link: its rate, its delay, and the frames on their way over it.
+//! One direction of a link: its rate, its delay, and the frames on their way over it. The schedule holds the first of these.
 
 use std::collections::VecDeque;
 
 use fanin_queueing::{Fifo, PauseSignal};
 use fanin_units::{Bytes, PS_BITS, Rate};
 
-use super::parcel::Parcel;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
-/// A frame with a known departure.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct FrameInFlight {
-    /// Arrival of the frame's last bit at the far end, in picoseconds.
-    pub(crate) arrival: u64,
-    pub(crate) parcel: Parcel,
-}
-
-/// The far end of a link: a host, or a switch by the discipline of its outputs. All outputs of a switch have one discipline.
+/// The far end of a link: a host, a switch by the discipline of its outputs, or another partition. All outputs of a switch have
+/// one discipline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FarEnd {
     Host,
@@ -26,14 +19,17 @@ pub(super) enum FarEnd {
     Memory,
     /// A switch whose outputs are driven naively: with rings, or by PAUSE.
     Naive,
+    /// A node of another partition, which handles the arrivals.
+    Partition,
 }
 
 /// One direction of a link.
 ///
-/// Only the arrival of the first frame on the link is pending in the schedule.
+/// Only the arrival of the first frame on the link is pending in the schedule, which holds that frame.
 pub(super) struct LinkState {
-    /// Sent frames and frames with booked departures, in order.
-    frames: Fifo<FrameInFlight>,
+    /// Frames behind the one in the schedule, sent or with booked departures, in order, each with the arrival of its last bit at
+    /// the far end in picoseconds. On a link to another partition all frames.
+    frames: Fifo<(u64, Parcel)>,
     /// PAUSE and RESUME frames on their way, in order, each with its arrival at the far end in picoseconds.
     signals: VecDeque<(u64, PauseSignal)>,
     /// Time from which the link is free, in picoseconds: the end of the last transmission.
@@ -45,8 +41,8 @@ pub(super) struct LinkState {
     ps_per_byte: u32,
     /// Number of observers of arriving frames.
     taps: u16,
-    /// True if the link leads to another partition, which handles the arrivals.
-    leads_out: bool,
+    /// True if the schedule holds a frame of the link.
+    has_arrival: bool,
     /// The node at the link's far end.
     far_end: FarEnd,
     rate: Rate,
@@ -66,7 +62,7 @@ impl LinkState {
             delay: propagation + latency,
             ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
             taps: 0,
-            leads_out: false,
+            has_arrival: false,
             far_end: FarEnd::Host,
             rate,
             wire_bytes: 0,
@@ -117,10 +113,12 @@ impl LinkState {
         self.free_at = departure;
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
-        if self.frames.is_empty() && !self.leads_out {
-            schedule.insert_arrival(arrival, index);
+        if self.has_arrival || self.leads_out() {
+            self.frames.push((arrival, parcel));
+        } else {
+            self.has_arrival = true;
+            schedule.insert_arrival(arrival, index, parcel);
         }
-        self.frames.push(FrameInFlight { arrival, parcel });
     }
 
     /// Sends a frame as soon as the link is free; returns its departure.
@@ -168,7 +166,7 @@ impl LinkState {
 
     /// Takes the next PAUSE or RESUME frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving_signal(&mut self) -> Option<(u64, PauseSignal)> {
-        assert!(self.leads_out, "signals arrive in this partition");
+        assert!(self.leads_out(), "signals arrive in this partition");
         self.signals.pop_front()
     }
 
@@ -184,15 +182,16 @@ impl LinkState {
         !self.signals.is_empty()
     }
 
-    /// Takes the frame that arrives `now`, and schedules the next arrival; panics if no frame is on the link.
+    /// Takes the frame that arrives, and schedules the next arrival.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
-        let FrameInFlight { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
-        debug_assert_eq!(arrival, now, "a frame arrives when it is due");
-        if let Some(next) = self.frames.front() {
-            schedule.insert_arrival(next.arrival, index);
+    pub(super) fn arrive(&mut self, schedule: &mut Schedule, index: PortIndex) -> Parcel {
+        debug_assert!(self.has_arrival, "an arrival is of a frame");
+        let arrived = schedule.frame(index);
+        match self.frames.pop() {
+            Some((arrival, next)) => schedule.insert_arrival(arrival, index, next),
+            None => self.has_arrival = false,
         }
-        parcel
+        arrived
     }
 
     /// Returns the node at the link's far end.
@@ -208,37 +207,25 @@ impl LinkState {
 
     /// Returns true if the link leads to another partition.
     pub(super) const fn leads_out(&self) -> bool {
-        self.leads_out
+        matches!(self.far_end, FarEnd::Partition)
     }
 
     /// Makes the link lead to another partition. Keeps frames for [`Self::take_leaving`] and signals for
     /// [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
-        assert!(self.frames.is_empty(), "frames are on the link");
-        self.leads_out = true;
+        assert!(!self.has_arrival, "frames are on the link");
+        self.far_end = FarEnd::Partition;
     }
 
     /// Takes the next frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving(&mut self) -> Option<(u64, Parcel)> {
-        assert!(self.leads_out, "frames arrive in this partition");
-        self.frames.pop().map(|frame| (frame.arrival, frame.parcel))
+        assert!(self.leads_out(), "frames arrive in this partition");
+        self.frames.pop()
     }
 
-    /// Returns the frame that arrives next.
-    #[inline]
-    pub(super) fn first(&self) -> Option<&FrameInFlight> {
-        self.frames.front()
-    }
-
-    /// Returns the number of sent or booked frames that have not arrived.
-    #[inline]
-    pub(super) fn len(&self) -> u32 {
-        self.frames.len()
-    }
-
-    /// Returns the sent or booked frames that have not arrived, in order.
-    pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
-        self.frames.iter()
+    /// Returns the sent or booked frames that the schedule does not hold, in order.
+    pub(super) fn frames(&self) -> impl Iterator<Item = Parcel> {
+        self.frames.iter().map(|(_, parcel)| parcel)
     }
 
     /// Returns the bytes sent, with everything on the wire counted.
@@ -246,12 +233,12 @@ impl LinkState {
         self.wire_bytes
     }
 
-    /// Returns the bytes that have arrived at the far end in this partition.
-    pub(super) fn arrived_bytes(&self) -> u64 {
-        if self.leads_out {
+    /// Returns the bytes of all frames but those of [`Self::frames`]; zero on a link to another partition.
+    pub(super) fn started_bytes(&self) -> u64 {
+        if self.leads_out() {
             return 0;
         }
-        self.wire_bytes - self.frames().map(|frame| u64::from(frame.parcel.wire_bytes())).sum::<u64>()
+        self.wire_bytes - self.frames().map(|parcel| u64::from(parcel.wire_bytes())).sum::<u64>()
     }
 
     /// Asserts that the link carried no more than its rate, and that no frame overtook another.
@@ -263,7 +250,7 @@ impl LinkState {
             self.wire_bytes,
             self.free_at
         );
-        let in_order = self.frames().map(|frame| frame.arrival).is_sorted();
+        let in_order = self.frames.iter().is_sorted_by_key(|(arrival, _)| arrival);
         assert!(in_order, "frames overtake each other on port {index}");
     }
 }

@@ -4,12 +4,12 @@ use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated};
 use fanin_units::Instant;
 
 use super::link::{FarEnd, LinkState};
-use super::parcel::Parcel;
 use super::paths::Crossing;
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
 use crate::index::NIL;
+use crate::parcel::Parcel;
 use crate::schedule::NEVER;
 
 /// The queue before a link, by its discipline. Frames for the three schemes of a switch's memory go one way

@@ -7,8 +7,8 @@ use fanin_units::{Duration, Instant};
 use super::flow_control::PauseFigures;
 use super::link::LinkState;
 use super::output::PendingDeparture;
-use super::parcel::Parcel;
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
 /// Least duration of a pause that counts as a storm: the shortest time after which watchdogs of switches act.

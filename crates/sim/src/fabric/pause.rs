@@ -18,11 +18,11 @@ use fanin_tcp::Flags;
 use fanin_units::Instant;
 
 use super::flow_control::{FlowControl, PauseFigures};
-use super::parcel::Parcel;
 use super::pausable::PausableFrame;
 use super::{Fabric, Hop, ecn};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
 mod deadlock;

@@ -14,9 +14,9 @@ use fanin_units::Instant;
 
 use super::link::LinkState;
 use super::output::PendingDeparture;
-use super::parcel::Parcel;
 use crate::Error;
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 

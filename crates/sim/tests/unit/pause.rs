@@ -101,12 +101,12 @@ fn play(fabric: &mut Fabric, routes: &[PathStep], frames: u32) -> (u32, u32, boo
             Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
             Turn::Hop(Hop::Forwarded) | Turn::Other => {}
             Turn::Deadlock => {
-                fabric.assert_conserved(last, 0);
+                fabric.assert_conserved(&schedule, last, 0);
                 return (delivered, dropped, true);
             }
         }
     }
-    fabric.assert_conserved(last, 0);
+    fabric.assert_conserved(&schedule, last, 0);
     (delivered, dropped, false)
 }
 
@@ -210,7 +210,7 @@ proptest! {
                 for _ in 0..frames {
                     fabric.send(&mut schedule, now, &segment, routes[host], u32::from(!is_bulk));
                 }
-                fabric.assert_conserved(now, 0);
+                fabric.assert_conserved(&schedule, now, 0);
                 continue;
             }
             match happen(&mut fabric, &mut schedule, now, occurrence) {
@@ -222,12 +222,12 @@ proptest! {
                 }
             }
         }
-        fabric.assert_conserved(last, 0);
+        fabric.assert_conserved(&schedule, last, 0);
         if !deadlock {
             prop_assert_eq!(left, sends.iter().map(|send| u32::from(send.2)).sum::<u32>());
             let figures = fabric.pause_figures(last).unwrap();
             prop_assert_eq!(figures.pauses, figures.resumes);
-            prop_assert_eq!(fabric.payload_in_flight(), 0);
+            prop_assert_eq!(fabric.payload_in_flight(&schedule), 0);
             prop_assert!(fabric.buffers().all(|buffer| buffer.occupancy().bytes == 0));
         }
     }

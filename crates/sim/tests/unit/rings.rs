@@ -101,7 +101,7 @@ fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
                     port.serve(&mut schedule, now, &mut link, 0);
                 }
             }
-            _ => arrived.push((now, link.arrive(&mut schedule, now, 0).end())),
+            _ => arrived.push((now, link.arrive(&mut schedule, 0).end())),
         }
         port.assert_conserved();
         link.assert_conserved(0);

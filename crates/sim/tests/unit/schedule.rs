@@ -9,6 +9,7 @@ fn keeps_the_order_of_a_sorted_list() {
         // Without names all ranks are equal.
         let mut schedule = Schedule::new(bucket_ps, 50, Ties::default());
         let mut is_pending = [false; 50];
+        let mut frames = [0; 50];
         let mut expected: Vec<(u64, Occurrence)> = Vec::new();
         let mut state = 1_u64;
         let mut random = move || {
@@ -32,7 +33,8 @@ fn keeps_the_order_of_a_sorted_list() {
             let port = number % 50;
             let occurrence = if number % 2 == 0 && !is_pending[port as usize] {
                 is_pending[port as usize] = true;
-                schedule.insert_arrival(now + ahead, port);
+                schedule.insert_arrival(now + ahead, port, Parcel::of(number, port));
+                frames[port as usize] = number;
                 Arrival(port)
             } else {
                 schedule.insert(now + ahead, HostTimer(number));
@@ -53,6 +55,7 @@ fn keeps_the_order_of_a_sorted_list() {
                 now = time;
                 if let Arrival(port) = occurrence {
                     is_pending[port as usize] = false;
+                    assert_eq!(schedule.frame(port).wire_bytes(), frames[port as usize]);
                 }
             }
         }

@@ -4,6 +4,7 @@ use fanin_dataflow::Random;
 use fanin_network::topology;
 
 use super::*;
+use crate::parcel::Parcel;
 use crate::schedule::{NEVER, Schedule};
 
 const SENDERS: u32 = 8;
@@ -42,7 +43,7 @@ fn order(network: &Network, seed: u64, scheduled: &[(u64, Occurrence)]) -> Vec<(
         }
     }
     // One port has one arrival.
-    network.ports().for_each(|port| schedule.insert_arrival(5, port));
+    network.ports().for_each(|port| schedule.insert_arrival(5, port, Parcel::default()));
     let pop = || schedule.pop(NEVER).and_then(|(time, occurrence)| Some((time, occurrence?)));
     std::iter::from_fn(pop).collect()
 }

@@ -8,10 +8,10 @@ use fanin_scenario::FastpassSettings;
 use fanin_units::Instant;
 
 use crate::engine::{Engine, HeldBack};
-use crate::fabric::Parcel;
 use crate::index::{EndIndex, NIL, peer};
 use crate::lists::{List, Lists};
 use crate::occurrence::Occurrence;
+use crate::parcel::Parcel;
 
 use super::step::PacerStep;
 

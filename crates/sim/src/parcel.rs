@@ -19,20 +19,20 @@ impl Parcel {
     /// Makes a frame of less than 65536 bytes on the wire. `next` is [`NIL`](crate::index::NIL) if the present link leads to
     /// the frame's destination.
     #[inline]
-    pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
+    pub(crate) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
         assert!(wire_bytes < 1 << 16, "a frame of 64 KiB or more");
         Self { way: next as u64 | (end as u64) << 32, load: segment as u64 | (wire_bytes as u64) << 32 }
     }
 
     /// Returns the same frame with another next step.
     #[inline]
-    pub(super) const fn moved(self, next: u32) -> Self {
+    pub(crate) const fn moved(self, next: u32) -> Self {
         Self { way: self.way >> 32 << 32 | next as u64, ..self }
     }
 
     /// Returns the number of the frame's next step.
     #[inline]
-    pub(super) const fn next(self) -> u32 {
+    pub(crate) const fn next(self) -> u32 {
         self.way as u32
     }
 
