@@ -238,7 +238,7 @@ impl Schedule {
         self.insert_key(first_key(time), occurrence);
     }
 
-    #[inline]
+    #[inline(never)]
     fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
         debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
