@@ -281,7 +281,7 @@ impl Fabric {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
         let parcel = port.link_mut().arrive(schedule, from);
-        // The link knows its far end before the frame and its path are read.
+        // The link knows its far end before the frame's path is read.
         let far_end = port.link().far_end();
         if far_end == FarEnd::Host {
             debug_assert_eq!(parcel.next(), NIL, "a path ends at its host");

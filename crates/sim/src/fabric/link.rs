@@ -27,8 +27,8 @@ pub(super) enum FarEnd {
 ///
 /// Only the arrival of the first frame on the link is pending in the schedule, which holds that frame.
 pub(super) struct LinkState {
-    /// Frames behind the one in the schedule, sent or with booked departures, in order, each with the arrival of its last bit at
-    /// the far end in picoseconds. On a link to another partition all frames.
+    /// Frames behind the one in the schedule, in order, sent or with booked departures. Each has its arrival at the far end in
+    /// picoseconds. On a link to another partition all frames.
     frames: Fifo<(u64, Parcel)>,
     /// PAUSE and RESUME frames on their way, in order, each with its arrival at the far end in picoseconds.
     signals: VecDeque<(u64, PauseSignal)>,
