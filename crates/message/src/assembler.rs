@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
-use crate::pool::{Block, BufferPool, Payload};
+use crate::pool::{Block, BufferPool, Payload, PeerMemory};
 
 /// Most bytes to read ahead of a message if the previous message of the connection was large. Bytes read before the
 /// size is known must be copied.
@@ -40,6 +40,8 @@ pub struct Partial {
     /// Size in bytes of the last message if it was large; otherwise zero.
     large: u32,
     message: Option<PartialMessage>,
+    /// Memory of the peer's received messages; `None`: without a limit.
+    memory: Option<Arc<PeerMemory>>,
 }
 
 struct PartialMessage {
@@ -49,6 +51,16 @@ struct PartialMessage {
 }
 
 impl Partial {
+    /// Counts the messages that follow for a peer with this memory.
+    pub(crate) fn set_memory(&mut self, memory: Arc<PeerMemory>) {
+        self.memory = Some(memory);
+    }
+
+    /// Returns true unless the peer waits until payloads of its messages are dropped.
+    pub(crate) fn ends_wait(&self) -> bool {
+        self.memory.as_ref().is_none_or(|memory| memory.ends_wait())
+    }
+
     /// Returns the received bytes of the incomplete frame, header included; zero between frames.
     pub fn received(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
@@ -59,13 +71,21 @@ impl Partial {
         self.message.is_some()
     }
 
+    /// Returns the size in bytes of the buffer that the incomplete message needs next; `None` if it has room.
+    fn grows_to(&self) -> Option<usize> {
+        let message = self.message.as_ref()?;
+        (message.filled == message.block.len())
+            .then(|| believed(message.header.size as usize, message.filled))
+    }
+
     /// Returns the size of the incomplete frame in bytes, header included; 12 until the header is complete.
     pub fn needed(&self) -> u64 {
         HEADER_BYTES as u64 + self.message.as_ref().map_or(0, |message| u64::from(message.header.size))
     }
 }
 
-/// An error: the pool has no memory to read into, as [`Limits::receive_bytes_max`] is reached.
+/// An error: there is no memory to read into, as [`Limits::receive_bytes_max`] or [`Limits::peer_receive_bytes_max`] is
+/// reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved;
 
@@ -103,19 +123,54 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// [`Starved`] if the pool's limit is reached; the connection has to wait.
+    /// [`Starved`] if the limit of the pool or of the peer is reached; the connection has to wait.
     pub fn space<'a>(&'a mut self, partial: &'a mut Partial) -> Result<[&'a mut [u8]; 2], Starved> {
         debug_assert_eq!(self.start, self.end, "unparsed frames are left");
+        let grown = partial.grows_to();
+        if !self.admits_next(partial, grown) {
+            return Err(Starved);
+        }
+        if let Some(wanted) = grown {
+            let larger = self.pool.take(wanted).ok_or(Starved)?;
+            self.grow(partial, larger);
+        }
+        self.space_admitted(partial)
+    }
+
+    /// Returns true if the peer's limit permits the next buffer: `grown` bytes for the incomplete message, or the shared
+    /// block for the next one.
+    fn admits_next(&mut self, partial: &Partial, grown: Option<usize>) -> bool {
+        let Some(bytes) = grown.or(partial.message.is_none().then_some(self.block_bytes)) else {
+            return true;
+        };
+        let Some(memory) = &partial.memory else { return true };
+        if memory.fits(bytes as u64) {
+            return true;
+        }
+        // Payloads of an earlier read of this peer may refer to the shared block, or none of them any more.
+        if self.block.as_ref().is_some_and(|block| block.is_of(memory)) {
+            match self.block.as_mut().and_then(Arc::get_mut) {
+                Some(block) => block.count_for(None),
+                // The drop of the last payload then frees the block, and wakes the endpoint.
+                None => self.block = None,
+            }
+        }
+        memory.admits(bytes)
+    }
+
+    /// Moves an incomplete message to a larger buffer.
+    fn grow(&mut self, partial: &mut Partial, mut larger: Block) {
+        let Some(message) = &mut partial.message else { return };
+        larger[..message.filled].copy_from_slice(&message.block[..message.filled]);
+        self.unfinished_bytes += larger.len() as u64 - message.block.len() as u64;
+        message.block = larger;
+    }
+
+    fn space_admitted<'a>(&'a mut self, partial: &'a mut Partial) -> Result<[&'a mut [u8]; 2], Starved> {
         (self.start, self.end) = (0, 0);
+        let memory = partial.memory.as_ref();
         if let Some(message) = &mut partial.message {
             let size = message.header.size as usize;
-            if message.filled == message.block.len() {
-                let bytes = believed(size, message.filled);
-                let mut larger = self.pool.take(bytes).ok_or(Starved)?;
-                larger[..message.filled].copy_from_slice(&message.block[..message.filled]);
-                self.unfinished_bytes += larger.len() as u64 - message.block.len() as u64;
-                message.block = larger;
-            }
             let room = size.min(message.block.len());
             let rest = &mut message.block[message.filled..room];
             // The following message arrives in the same call, unless this message fills one by itself.
@@ -123,37 +178,37 @@ impl Assembler {
                 && rest.len() < self.block_bytes
                 && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes)
             {
+                block.count_for(memory);
                 let ahead = if partial.large > 0 { AHEAD_BYTES_MAX } else { block.len() };
                 return Ok([rest, &mut block[..ahead]]);
             }
             return Ok([rest, &mut []]);
         }
         let block = writable(&mut self.block, &self.pool, self.block_bytes).ok_or(Starved)?;
+        block.count_for(memory);
         let held = usize::from(partial.held);
         block[..held].copy_from_slice(&partial.header[..held]);
         let end = if partial.large > 0 { AHEAD_BYTES_MAX } else { block.len() };
         Ok([&mut block[held..end], &mut []])
     }
 
-    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit. The flag is true if the pool's
-    /// limit is exceeded.
+    /// Returns space for at least `bytes` received bytes, even beyond the limits of the pool and of the peer. The flag is
+    /// true if one of them is exceeded.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,
         bytes: usize,
     ) -> ([&'a mut [u8]; 2], bool) {
-        let mut starved = false;
-        if let Some(message) = &mut partial.message
-            && message.filled == message.block.len()
-        {
-            let wanted = believed(message.header.size as usize, message.filled);
-            let mut larger = self.pool.take(wanted).unwrap_or_else(|| {
+        let grown = partial.grows_to();
+        let is_admitted = self.admits_next(partial, grown);
+        let mut starved = !is_admitted;
+        if let Some(wanted) = grown {
+            let larger = is_admitted.then(|| self.pool.take(wanted)).flatten().unwrap_or_else(|| {
                 starved = true;
-                self.pool.take_anyway((message.filled + bytes).min(wanted))
+                let received = partial.received() as usize - HEADER_BYTES;
+                self.pool.take_anyway((received + bytes).min(wanted))
             });
-            larger[..message.filled].copy_from_slice(&message.block[..message.filled]);
-            self.unfinished_bytes += larger.len() as u64 - message.block.len() as u64;
-            message.block = larger;
+            self.grow(partial, larger);
         }
         if self.block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
             starved |= writable(&mut self.block, &self.pool, self.block_bytes).is_none();
@@ -161,7 +216,7 @@ impl Assembler {
                 self.block = Some(Arc::new(self.pool.take_anyway(self.block_bytes)));
             }
         }
-        let Ok(space) = self.space(partial) else { unreachable!("there is room") };
+        let Ok(space) = self.space_admitted(partial) else { unreachable!("there is room") };
         (space, starved)
     }
 
@@ -259,7 +314,8 @@ impl Assembler {
         // of that size.
         let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
         partial.large = if size >= self.block_bytes { header.size } else { 0 };
-        let mut own = match self.pool.take(wanted) {
+        let is_admitted = partial.memory.as_ref().is_none_or(|memory| memory.fits(wanted as u64));
+        let mut own = match is_admitted.then(|| self.pool.take(wanted)).flatten() {
             Some(own) => own,
             None => self.pool.take_anyway(bytes.len()),
         };
@@ -271,9 +327,10 @@ impl Assembler {
     }
 
     fn finished(&mut self, partial: &mut Partial) -> Option<ArrivedMessage> {
-        let PartialMessage { header, block, filled } = partial.message.take()?;
+        let PartialMessage { header, mut block, filled } = partial.message.take()?;
         self.unfinished_bytes -= block.len() as u64;
         self.unfinished -= 1;
+        block.count_for(partial.memory.as_ref());
         let payload = Payload::from_block(Arc::new(block), 0..filled);
         Some(ArrivedMessage { kind: header.kind, stream: header.stream, payload })
     }

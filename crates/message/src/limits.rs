@@ -22,6 +22,10 @@ pub struct Limits {
     /// Maximum of bytes in received and in incomplete messages, over all peers. When it is reached, reading stops until
     /// payloads are dropped, and TCP's windows hold the senders back. Default: 1 GiB.
     pub receive_bytes_max: u64,
+    /// Maximum of bytes in received and in incomplete messages of one peer. When it is reached, reading from this peer
+    /// stops until its payloads are dropped, and other peers are read. A peer without received messages in memory may
+    /// always send one message of any permitted size. Default: 256 MiB.
+    pub peer_receive_bytes_max: u64,
     /// Maximum of bytes in unused buffers that are kept for reuse. Default: 64 MiB.
     pub idle_bytes_max: u64,
     /// Size of the read block in bytes; small messages share it. At least 4 kB. Default: 128 KiB.
@@ -40,6 +44,7 @@ impl Default for Limits {
             by_kind: Vec::new(),
             outbox_bytes_max: 64 << 20,
             receive_bytes_max: 1 << 30,
+            peer_receive_bytes_max: 256 << 20,
             idle_bytes_max: 64 << 20,
             receive_block_bytes: 128 << 10,
             peers_max: 65_536,

@@ -143,11 +143,33 @@ impl fmt::Debug for Payload {
 pub(crate) struct Block {
     data: Box<[u8]>,
     pool: Arc<Shared>,
+    /// The peer whose received messages the buffer holds.
+    peer: Option<Arc<PeerMemory>>,
 }
 
 impl Block {
     pub(crate) fn len(&self) -> usize {
         self.data.len()
+    }
+
+    /// Counts the buffer for a peer, and no longer for the former one.
+    #[inline]
+    pub(crate) fn count_for(&mut self, peer: Option<&Arc<PeerMemory>>) {
+        let is_counted = peer.map_or(self.peer.is_none(), |peer| self.is_of(peer));
+        if is_counted {
+            return;
+        }
+        if let Some(peer) = peer {
+            peer.held_bytes.fetch_add(self.data.len() as u64, Ordering::SeqCst);
+        }
+        if let Some(former) = std::mem::replace(&mut self.peer, peer.cloned()) {
+            former.release(self.data.len() as u64, &self.pool.waker);
+        }
+    }
+
+    /// Returns true if the buffer is counted for `peer`.
+    pub(crate) fn is_of(&self, peer: &Arc<PeerMemory>) -> bool {
+        self.peer.as_ref().is_some_and(|owner| Arc::ptr_eq(owner, peer))
     }
 }
 
@@ -167,7 +189,59 @@ impl std::ops::DerefMut for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        self.count_for(None);
         self.pool.take_back(std::mem::take(&mut self.data));
+    }
+}
+
+/// Memory of the received messages of one peer, with its limit ([`Limits::peer_receive_bytes_max`]).
+///
+/// [`Limits::peer_receive_bytes_max`]: crate::Limits::peer_receive_bytes_max
+#[derive(Debug)]
+pub(crate) struct PeerMemory {
+    held_bytes: AtomicU64,
+    held_bytes_max: u64,
+    /// Size in bytes of the buffer for which the peer waits; 0 if it does not wait.
+    wanted_bytes: AtomicU64,
+}
+
+impl PeerMemory {
+    pub(crate) fn new(held_bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { held_bytes: 0.into(), held_bytes_max, wanted_bytes: 0.into() })
+    }
+
+    /// As [`fits`](Self::fits); if it returns false, the endpoint is woken when the peer may have the buffer.
+    pub(crate) fn admits(&self, bytes: usize) -> bool {
+        if self.fits(bytes as u64) {
+            return true;
+        }
+        self.wanted_bytes.store(bytes as u64, Ordering::SeqCst);
+        // Memory may have returned between the two lines above, before `wanted_bytes` was set.
+        self.ends_wait()
+    }
+
+    /// Returns true if the peer waits for no buffer, or if there is now room for it; it then waits no longer.
+    pub(crate) fn ends_wait(&self) -> bool {
+        let has_room = self.fits(self.wanted_bytes.load(Ordering::SeqCst));
+        if has_room {
+            self.wanted_bytes.store(0, Ordering::SeqCst);
+        }
+        has_room
+    }
+
+    /// Returns true if the peer may have another buffer of `bytes`. A peer without a buffer always may.
+    #[inline]
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        let held = self.held_bytes.load(Ordering::SeqCst);
+        held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max
+    }
+
+    fn release(&self, bytes: u64, waker: &Waker) {
+        self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        let wanted = self.wanted_bytes.load(Ordering::SeqCst);
+        if wanted > 0 && self.fits(wanted) {
+            waker.wake();
+        }
     }
 }
 
@@ -215,18 +289,23 @@ impl BufferPool {
     /// Lends a buffer of at least `bytes`. Returns `None` if that exceeds the limit; the pool then wakes the endpoint
     /// when memory returns. A pool without lent buffers always lends one, of any size.
     pub(crate) fn take(&self, bytes: usize) -> Option<Block> {
+        self.admits(size_of_class(class(bytes)) as u64).then(|| self.take_anyway(bytes))
+    }
+
+    /// Returns true if the limit permits to lend `bytes`, or if nothing is lent. If not, the pool wakes the endpoint when
+    /// memory returns.
+    pub(crate) fn admits(&self, bytes: u64) -> bool {
         let shared = &self.shared;
-        let fits =
-            |lent: u64| lent == 0 || lent + size_of_class(class(bytes)) as u64 <= shared.lent_bytes_max;
+        let fits = |lent: u64| lent == 0 || lent + bytes <= shared.lent_bytes_max;
         if !fits(self.lent_bytes()) {
             shared.wanted.store(true, Ordering::SeqCst);
             // Memory may have returned between the two lines above, before `wanted` was set.
             if !fits(shared.lent_bytes.load(Ordering::SeqCst)) {
-                return None;
+                return false;
             }
             shared.wanted.store(false, Ordering::SeqCst);
         }
-        Some(self.take_anyway(bytes))
+        true
     }
 
     /// Lends a buffer of at least `bytes`, even beyond the limit; the caller bounds their number.
@@ -240,7 +319,8 @@ impl BufferPool {
         }
         drop(idle);
         self.shared.lent_bytes.fetch_add(size as u64, Ordering::SeqCst);
-        Block { data: data.unwrap_or_else(|| vec![0; size].into()), pool: Arc::clone(&self.shared) }
+        let data = data.unwrap_or_else(|| vec![0; size].into());
+        Block { data, pool: Arc::clone(&self.shared), peer: None }
     }
 }
 

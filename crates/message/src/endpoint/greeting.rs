@@ -279,7 +279,10 @@ impl MessageEndpoint {
     }
 
     fn established(&mut self, index: u32) {
+        let name = Arc::clone(&self.slots.at(index).name);
+        let memory = self.memory_of(&name);
         let slot = self.slots.at(index);
+        slot.partial.set_memory(memory);
         slot.state = State::Open;
         slot.established = true;
         slot.counters.connected += 1;

@@ -12,7 +12,7 @@ mod transfer;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Instant;
 
 use crate::assembler::Assembler;
@@ -25,7 +25,7 @@ use crate::limits::Limits;
 use crate::net::{Net, SimulatedNetwork};
 use crate::options::{Address, Backend, ConnectionOptions, EndpointSettings, Greeting, SameName};
 use crate::outbox::Spare;
-use crate::pool::{BufferPool, Payload};
+use crate::pool::{BufferPool, Payload, PeerMemory};
 use crate::socket::{OptionError, OsError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
 use crate::tcp_info::TcpInfo;
@@ -74,6 +74,8 @@ pub struct MessageEndpoint {
     dirty: Vec<u32>,
     /// Connections waiting for memory.
     starved: Vec<u32>,
+    /// Memory of received messages by the peer's name. A peer that connects again finds its former messages counted.
+    memories: HashMap<Arc<str>, Weak<PeerMemory>>,
     timers: BinaryHeap<SlotDeadline>,
     now: Instant,
     totals: Counters,
@@ -148,6 +150,7 @@ impl MessageEndpoint {
         for (limit, value, needed) in [
             ("receive_block_bytes", block as u64, BLOCK_BYTES_MIN as u64),
             ("receive_bytes_max", limits.receive_bytes_max, receive_min),
+            ("peer_receive_bytes_max", limits.peer_receive_bytes_max, 1),
             ("peers_max", limits.peers_max as u64, 1),
             ("greetings_max", limits.greetings_max as u64, 1),
         ] {
@@ -189,6 +192,7 @@ impl MessageEndpoint {
             reads_in_turn: 0,
             dirty: Vec::new(),
             starved: Vec::new(),
+            memories: HashMap::new(),
             timers: BinaryHeap::new(),
             now,
             totals: Counters::default(),
@@ -499,6 +503,21 @@ impl MessageEndpoint {
     /// Returns the bytes that wait to be sent to a peer, headers included; zero for an unknown peer.
     pub fn outbox_bytes(&self, peer: PeerId) -> u64 {
         self.slots.find(peer.0).map_or(0, |slot| slot.outbox.bytes())
+    }
+
+    /// Returns the memory of a peer's received messages; peers without a name have one for each connection.
+    fn memory_of(&mut self, name: &Arc<str>) -> Arc<PeerMemory> {
+        if let Some(memory) = self.memories.get(name).and_then(Weak::upgrade) {
+            return memory;
+        }
+        let memory = PeerMemory::new(self.settings.limits.peer_receive_bytes_max);
+        if !name.is_empty() {
+            if self.memories.len() > 2 * self.slots.used() {
+                self.memories.retain(|_, memory| memory.strong_count() > 0);
+            }
+            self.memories.insert(Arc::clone(name), Arc::downgrade(&memory));
+        }
+        memory
     }
 
     /// Returns the bytes of all receive buffers in use: of received messages, of incomplete ones, and the read block.

@@ -124,17 +124,18 @@ impl MessageEndpoint {
         if self.starved.is_empty() {
             return;
         }
-        let limit = self.settings.limits.receive_bytes_max;
-        let block = self.settings.limits.receive_block_bytes as u64;
-        if self.pool.lent_bytes() + 2 * block <= limit {
+        if self.pool.admits(2 * self.settings.limits.receive_block_bytes as u64) {
             for index in std::mem::take(&mut self.starved) {
-                if self.slots.find(index).is_some_and(|slot| slot.starved) {
-                    let now = self.now;
-                    let slot = self.slots.at(index);
-                    slot.starved = false;
-                    slot.last_in = now;
-                    self.watch(index);
+                let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
+                if !slot.partial.ends_wait() {
+                    self.starved.push(index);
+                    continue;
                 }
+                let now = self.now;
+                let slot = self.slots.at(index);
+                slot.starved = false;
+                slot.last_in = now;
+                self.watch(index);
             }
             return;
         }

@@ -70,7 +70,10 @@ impl MessageEndpoint {
             slot.starved = true;
             slot.counters.starved += 1;
             self.totals.starved += 1;
-            self.starved.push(index);
+            // The list may have this number from an earlier connection.
+            if !self.starved.contains(&index) {
+                self.starved.push(index);
+            }
         }
         self.watch(index);
     }

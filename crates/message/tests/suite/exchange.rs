@@ -1,10 +1,12 @@
 //! Messages between two well-behaved endpoints.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
+use crate::common::{PATIENCE, connected, endpoint, listen, quick, step, until, wait_for, with_limits};
 use fanin_message::{
-    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, Payload, SameName, SendError, SocketOptions,
+    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, Payload, SameName, SendError,
+    SocketOptions,
 };
 
 #[test]
@@ -76,10 +78,7 @@ fn bare_peers_exchange_frames_without_greetings() {
     assert_eq!(server.totals().bytes_out, 17, "nothing but the frame");
 }
 
-fn until_message(
-    server: &mut fanin_message::MessageEndpoint,
-    client: &mut fanin_message::MessageEndpoint,
-) -> (u32, u32, Vec<u8>) {
+fn until_message(server: &mut MessageEndpoint, client: &mut MessageEndpoint) -> (u32, u32, Vec<u8>) {
     let mut message = None;
     until(&mut [server, client], |_, _, event| {
         if let EndpointEvent::Message { kind, stream, payload, .. } = event {
@@ -166,6 +165,104 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
 }
 
 #[test]
+fn a_peer_at_its_memory_limit_stops_no_other_peer() {
+    let limits = Limits {
+        message_bytes_max: 1 << 20,
+        receive_bytes_max: 64 << 20,
+        peer_receive_bytes_max: 4 << 20,
+        receive_block_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let mut server = with_limits("server", limits);
+    let (mut greedy, mut other) = (endpoint("greedy"), endpoint("other"));
+    let (_, address) = listen(&mut server, Options::default());
+    let from_greedy = greedy.connect("server", address, Options::default());
+    let from_other = other.connect("server", address, Options::default());
+    let mut names = HashMap::new();
+    let mut connected = 0;
+    until(&mut [&mut server, &mut greedy, &mut other], |number, _, event| {
+        let EndpointEvent::Connected { peer, name, .. } = event else { panic!("{event:?}") };
+        if number == 0 {
+            names.insert(peer, name.to_string());
+        }
+        connected += 1;
+        connected == 4
+    });
+    // Small and large messages alternate, so that payloads lie in shared blocks and in buffers of their own.
+    let bodies = [vec![3; 500], vec![5; 1 << 20]];
+    let body = |stream: u32| bodies[stream as usize % 2].as_slice();
+    for stream in 0..60 {
+        greedy.send(from_greedy, 1, stream, &[body(stream)]).unwrap();
+    }
+    let (mut kept, mut kept_bytes) = (VecDeque::new(), 0);
+    let (mut greedy_received, mut other_received, mut round) = (0, 0, 0);
+    let start = Instant::now();
+    let mut turn = |server: &mut MessageEndpoint, kept: &mut VecDeque<Payload>, kept_bytes: &mut u64| {
+        assert!(start.elapsed() < PATIENCE, "{} messages are kept", kept.len());
+        for event in [step(server), step(&mut greedy), step(&mut other)].into_iter().flatten() {
+            match event {
+                EndpointEvent::Message { peer, stream, payload, .. } if names[&peer] == "greedy" => {
+                    assert_eq!((stream, &payload[..]), (greedy_received, body(stream)));
+                    greedy_received += 1;
+                    *kept_bytes += payload.len() as u64;
+                    kept.push_back(payload);
+                }
+                EndpointEvent::Message { payload, .. } => {
+                    assert_eq!(&payload[..], body(1));
+                    other_received += 1;
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+        // The other peer sends one message after the other.
+        if round == other_received && round < 200 {
+            round += 1;
+            other.send(from_other, 1, 0, &[body(1)]).unwrap();
+        }
+        (greedy_received, other_received)
+    };
+    while turn(&mut server, &mut kept, &mut kept_bytes).1 < 200 {}
+    // 200 MB of the other peer went through meanwhile, and the first one holds its share alone.
+    assert!((2 << 20..=5 << 20).contains(&kept_bytes), "{kept_bytes} bytes are kept");
+    assert!(server.receive_bytes() < 8 << 20, "{} bytes", server.receive_bytes());
+    assert!(server.totals().starved >= 1);
+    // Each payload that is dropped lets in what follows, until all have come in order.
+    while turn(&mut server, &mut kept, &mut kept_bytes).0 < 60 {
+        kept.pop_front();
+    }
+    assert_eq!(server.totals().closed, 0);
+}
+
+#[test]
+fn a_peer_that_connects_again_has_no_further_memory() {
+    let limits = Limits {
+        message_bytes_max: 1 << 20,
+        peer_receive_bytes_max: 3 << 20,
+        receive_block_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let mut server = with_limits("server", limits);
+    let (_, address) = listen(&mut server, Options::default());
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        let mut client = endpoint("client");
+        let to_server = client.connect("server", address, Options::default());
+        let body = vec![3; 1 << 20];
+        let mut quiet = Instant::now();
+        while quiet.elapsed() < Duration::from_millis(150) {
+            if let Some(EndpointEvent::Message { payload, .. }) = step(&mut server) {
+                kept.push(payload);
+                quiet = Instant::now();
+            }
+            if let Some(EndpointEvent::Connected { .. }) = step(&mut client) {
+                (0..8).for_each(|stream| client.send(to_server, 1, stream, &[&body]).unwrap());
+            }
+        }
+    }
+    assert!((2..=3).contains(&kept.len()), "{} messages", kept.len());
+}
+
+#[test]
 fn closing_sends_what_waits_and_hears_what_comes() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (to_client, to_server) = connected(&mut server, &mut client, &quick());
@@ -210,7 +307,7 @@ fn shutdown_ends_everything_in_order() {
     while !(server.is_empty() && client.is_empty()) {
         step(&mut server);
         step(&mut client);
-        assert!(start.elapsed() < crate::common::PATIENCE);
+        assert!(start.elapsed() < PATIENCE);
     }
     assert_eq!(server.peers() + client.peers(), 0);
 }

@@ -13,6 +13,8 @@ use crate::machine::HostMachine;
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
 /// Maximum number of bytes of received messages in memory.
 const RECEIVE_BYTES_MAX: u64 = 2 << 30;
+/// Least part of these bytes that one peer may hold, so that a system of hundreds of processes keeps its throughput.
+const PEER_RECEIVE_BYTES_MIN: u64 = 64 << 20;
 /// Maximum number of connections without a complete greeting.
 const GREETINGS_MAX: usize = 256;
 /// These connections take at most one in this many of the process's file descriptors (`RLIMIT_NOFILE`).
@@ -33,11 +35,17 @@ pub(super) fn limits(system: &System) -> Limits {
     Limits {
         message_bytes_max: MESSAGE_BYTES_MAX,
         receive_bytes_max: RECEIVE_BYTES_MAX,
+        peer_receive_bytes_max: peer_receive_bytes_max(processes),
         // Twice the number: a younger connection replaces an older one before the end of the older one is reported.
         peers_max: 2 * (processes + GREETINGS_MAX),
         greetings_max: GREETINGS_MAX.min(open_files / GREETINGS_PART).max(1),
         ..Limits::default()
     }
+}
+
+/// Returns the maximum number of bytes of received messages that one peer may hold in a system of this many processes.
+fn peer_receive_bytes_max(processes: usize) -> u64 {
+    (RECEIVE_BYTES_MAX / processes.max(1) as u64).max(PEER_RECEIVE_BYTES_MIN)
 }
 
 /// Counts and logs the connections to this process that ended without a valid greeting.
@@ -116,6 +124,15 @@ mod tests {
         assert_eq!(refused.log(now + LOG_EVERY), 1000 - LINES_MAX);
         assert!(logged(&mut refused, now + LOG_EVERY));
         assert_eq!(refused.total(), 1001);
+    }
+
+    #[test]
+    fn a_peer_holds_a_share_of_the_memory() {
+        for processes in [2, 4, 7, 32] {
+            let each = peer_receive_bytes_max(processes);
+            assert!((processes as u64 - 1) * each < RECEIVE_BYTES_MAX, "{processes}: {each}");
+        }
+        assert_eq!(peer_receive_bytes_max(1000) * 32, RECEIVE_BYTES_MAX);
     }
 
     #[test]
