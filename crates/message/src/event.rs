@@ -187,8 +187,9 @@ pub enum Closed {
     /// The greeting did not arrive within this time.
     #[error("no greeting within {0:?}")]
     GreetingLate(Duration),
-    /// The greeting was not complete when [`greetings_max`](crate::Limits::greetings_max) younger connections were accepted.
-    #[error("no greeting, and {max} younger connections have none either")]
+    /// The greeting was not complete when [`greetings_max`](crate::Limits::greetings_max) other connections had none either,
+    /// most of them from this address.
+    #[error("no greeting, and {max} other connections have none either, most of them from this address")]
     Displaced {
         /// The limit, connections.
         max: usize,

@@ -33,7 +33,7 @@ pub struct Limits {
     /// Maximum number of connections, in and out. Default: 65 536. The system's limit of open files is often lower.
     pub peers_max: usize,
     /// Maximum number of accepted connections whose greeting is not complete, and at most half of `peers_max`. Above it
-    /// the oldest of them is closed, so that strangers keep no descriptors. Default: 256.
+    /// the oldest one of the address that has most of them is closed, so that strangers keep no descriptors. Default: 256.
     pub greetings_max: usize,
 }
 

@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use common::System;
@@ -15,6 +17,8 @@ use fanin_message::{
     ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, RESERVED_KINDS, SharedKey,
 };
 use fanin_node::config::Role;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 /// The open files that each process of the system may have.
@@ -26,6 +30,10 @@ const SLOW: usize = 2_000;
 /// Of each other kind.
 const FAULTY: usize = 150;
 const REPLAYS: usize = 30;
+/// Address of the flood, which is none of the system's.
+const FLOODING: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Connections that the flood keeps open: more than all targets permit.
+const FLOOD: usize = 600;
 /// Types of the frames before the first message.
 const HELLO: u32 = RESERVED_KINDS + 1;
 const REFUSAL: u32 = RESERVED_KINDS + 3;
@@ -70,6 +78,26 @@ fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
+}
+
+/// Connects to one target after the other from [`FLOODING`] until `stop` is set; returns the number of connections.
+fn flood(targets: &[SocketAddr], stop: &AtomicBool) -> usize {
+    let mut open = VecDeque::new();
+    let mut made = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let fd = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        // Without a time to linger, the address and port are free again at once.
+        set_socket_linger(&fd, Some(Duration::ZERO)).unwrap();
+        rustix::net::bind(&fd, &SocketAddr::from((FLOODING, 0))).unwrap();
+        // A target that closed a connection within its handshake is no error.
+        let _ = rustix::net::connect(&fd, &targets[made % targets.len()]);
+        open.push_back(fd);
+        made += 1;
+        if open.len() > FLOOD {
+            open.pop_front();
+        }
+    }
+    made
 }
 
 /// The bytes that a caller with the key sends to a readout until it is accepted.
@@ -234,7 +262,13 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     let answers: Vec<Vec<u32>> = answers.into_iter().collect();
     assert!(answers.iter().flatten().all(|kind| [REFUSAL, CHALLENGE].contains(kind)), "{answers:x?}");
     assert!(answers.iter().any(|kinds| kinds.len() == 2), "{answers:x?}");
-    // A process that dies while all strangers are connected comes back.
+    // A process that dies comes back while all strangers are connected and another address floods its partners.
+    let stop = Arc::new(AtomicBool::new(false));
+    let flooding = std::thread::spawn({
+        let (targets, stop) = (campaign.targets.clone(), Arc::clone(&stop));
+        move || flood(&targets, &stop)
+    });
+    system.work(500);
     system.signal(Role::Collector, 0, Signal::KILL);
     let until = Instant::now() + PATIENCE;
     let is_back = |system: &System| {
@@ -247,6 +281,10 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
         assert!(Instant::now() < until, "the collector does not come back");
         system.work(100);
     }
+    stop.store(true, Ordering::Relaxed);
+    let flooded = flooding.join().unwrap();
+    eprintln!("{flooded} connections of the flood");
+    assert!(flooded > 10 * STRANGERS, "{flooded} connections");
     let assigned = system.live.assigned();
     system.work(500);
     assert!(system.live.assigned() > assigned, "nothing is assigned");
@@ -256,7 +294,7 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
         let name = common::name(role, 0);
         let after = usage(pid);
         let cpu_us = after.cpu_us - before.cpu_us;
-        let each = cpu_us * 3 / campaign.made as u64;
+        let each = cpu_us * 3 / (campaign.made + flooded) as u64;
         eprintln!("{name}: {before:?}, then {after:?}; {each} us of CPU for each connection");
         assert!(after.peak_kb < before.peak_kb + GROWTH_KB_MAX, "{name}: {before:?} {after:?}");
         assert!(after.files <= before.files + STRANGERS + 8, "{name}: {before:?} {after:?}");

@@ -78,7 +78,7 @@ impl MessageEndpoint {
                         Ok(()) => {
                             self.attach(index, fd, WATCH_READ);
                             self.greet(index);
-                            self.bound_greetings(index);
+                            self.bound_strangers(index);
                         }
                         Err(error) => self.end(index, Closed::Option(error)),
                     }
@@ -94,31 +94,30 @@ impl MessageEndpoint {
         }
     }
 
-    /// Adds an accepted connection to those without a complete greeting; closes the oldest one if these exceed the
-    /// limit.
-    fn bound_greetings(&mut self, index: u32) {
-        if !self.is_greeting(index) {
+    /// Adds an accepted connection to those without a complete greeting. If these exceed the limit, closes the oldest one of
+    /// the address that has most of them.
+    fn bound_strangers(&mut self, index: u32) {
+        if !matches!(self.slots.at_ref(index).state, State::Greeting(_)) {
             return;
         }
         let limits = &self.settings.limits;
         let max = limits.greetings_max.min(limits.peers_max.div_ceil(2));
-        if self.greetings.len() >= max {
-            let mut greetings = std::mem::take(&mut self.greetings);
-            greetings
-                .retain(|token| self.slots.of_token(*token).is_some_and(|index| self.is_greeting(index)));
-            self.greetings = greetings;
-        }
-        if self.greetings.len() >= max
-            && let Some(oldest) = self.greetings.pop_front().and_then(|token| self.slots.of_token(token))
+        if self.strangers.len() >= max
+            && let Some(oldest) = self.strangers.oldest_of_most()
         {
             self.end(oldest, Closed::Displaced { max });
         }
-        self.greetings.push_back(token(index, self.slots.at_ref(index).generation));
-        assert!(self.greetings.len() <= max);
+        let slot = self.slots.at(index);
+        slot.stranger = Some(self.strangers.add(slot.caller, index));
+        assert!(self.strangers.len() <= max);
     }
 
-    fn is_greeting(&self, index: u32) -> bool {
-        matches!(self.slots.at_ref(index).state, State::Greeting(_))
+    /// Removes a connection from those without a complete greeting.
+    pub(super) fn leave_strangers(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if let Some(number) = slot.stranger.take() {
+            self.strangers.remove(slot.caller, number);
+        }
     }
 
     /// Stops watching a listener for a while; otherwise the kernel would report the same waiting connection endlessly.
@@ -284,6 +283,7 @@ impl MessageEndpoint {
         if matches!(slot.state, State::Free | State::Ended) {
             return;
         }
+        self.leave_strangers(index);
         self.drop_from_uring(index);
         self.end_encryption(index);
         let slot = self.slots.at(index);

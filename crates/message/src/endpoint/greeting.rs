@@ -279,6 +279,7 @@ impl MessageEndpoint {
     }
 
     fn established(&mut self, index: u32) {
+        self.leave_strangers(index);
         let name = Arc::clone(&self.slots.at(index).name);
         let memory = self.memory_of(&name);
         let slot = self.slots.at(index);

@@ -6,6 +6,7 @@ mod encrypted;
 mod greeting;
 mod parts;
 mod slot;
+mod strangers;
 mod timers;
 mod transfer;
 
@@ -33,6 +34,7 @@ use crate::wake::Waker;
 
 use parts::{Fed, Listening, Resolved, SlotDeadline, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use slot::{Closing, ConnectionOrigin, Outgoing, Slots, State};
+use strangers::Strangers;
 
 const LISTENERS_MAX: usize = 1 << 16;
 /// Minimum size of read blocks, bytes.
@@ -49,9 +51,7 @@ pub struct MessageEndpoint {
     /// Limits before the greeting, when only the crate's own messages are allowed.
     greeting_limits: Limits,
     slots: Slots,
-    /// Tokens of accepted connections without a complete greeting, the oldest first. Tokens of finished greetings are
-    /// removed when the list is full.
-    greetings: VecDeque<u64>,
+    strangers: Strangers,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
     // Dropped before epoll, as it watches epoll's descriptor.
@@ -175,7 +175,7 @@ impl MessageEndpoint {
             name: settings.name.as_str().into(),
             greeting_limits: Limits { message_bytes_max: 0, by_kind: Vec::new(), ..limits.clone() },
             slots: Slots::new(limits.peers_max),
-            greetings: VecDeque::new(),
+            strangers: Strangers::default(),
             listeners: Vec::new(),
             names: HashMap::new(),
             uring,

@@ -82,6 +82,8 @@ pub(super) struct Slot {
     pub(super) version: u16,
     /// Address of the caller of an accepted connection.
     pub(super) caller: Option<SocketAddr>,
+    /// Number among the accepted connections without a complete greeting; `None` for others.
+    pub(super) stranger: Option<u64>,
     pub(super) tls: Option<Box<Session>>,
     /// State of the proof of the shared key.
     pub(super) handshake: Option<Box<KeyHandshake>>,
@@ -133,6 +135,7 @@ impl Slot {
             name: "".into(),
             version: 0,
             caller: None,
+            stranger: None,
             tls: None,
             handshake: None,
             partial: Partial::default(),

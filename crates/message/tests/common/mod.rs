@@ -6,6 +6,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketType};
+
 use fanin_message::{
     Backend, Backoff, ConnectionOptions, EndpointEvent, EndpointSettings, Listener, MessageEndpoint, PeerId,
     SetupError, Timing, Versions,
@@ -107,6 +109,16 @@ pub(crate) fn connected(
 /// A plain socket, for peers that misbehave.
 pub(crate) fn raw(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// A plain socket with another address of this machine, such as 127.0.0.2.
+pub(crate) fn raw_from(caller: [u8; 4], address: SocketAddr) -> TcpStream {
+    let fd = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&fd, &SocketAddr::from((caller, 0))).unwrap();
+    rustix::net::connect(&fd, &address).unwrap();
+    let stream = TcpStream::from(fd);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }

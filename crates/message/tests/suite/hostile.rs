@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    PATIENCE, endpoint, frame, hello, hello_of, listen, quick, raw, read_frame, step, until, wait_for,
-    with_limits,
+    PATIENCE, endpoint, frame, hello, hello_of, listen, quick, raw, raw_from, read_frame, step, until,
+    wait_for, with_limits,
 };
 use fanin_message::{
     BadHello, Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting,
@@ -447,4 +447,24 @@ fn strangers_displace_each_other_and_no_peer() {
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
     peer.write_all(&frame(1, 0, b"x")).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Message { .. }).then_some(()));
+}
+
+#[test]
+fn a_flood_from_one_address_displaces_no_peer_at_another() {
+    let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
+    let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
+    let (_, address) = listen(&mut server, Options { timing: patient, ..quick() });
+    // The peer has connected and not yet greeted when the flood comes: it is the oldest one.
+    let mut peer = raw_from([127, 0, 0, 2], address);
+    let flood: Vec<_> = (0..10).map(|_| raw(address)).collect();
+    for stranger in &flood[..7] {
+        let caller = wait_for(&mut server, |event| match event {
+            EndpointEvent::Failed { reason: Closed::Displaced { max: 4 }, caller, .. } => caller,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(caller, stranger.local_addr().unwrap());
+    }
+    peer.write_all(&hello("peer", "", 0)).unwrap();
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
+    assert_eq!(server.peers(), 4);
 }
