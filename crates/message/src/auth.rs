@@ -2,7 +2,8 @@
 //!
 //! The caller's greeting carries a nonce. The accepting side answers with its own nonce and a proof; the caller then
 //! sends its proof. A proof is an HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other
-//! nonce. A proof holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
+//! nonce. A side that has a previous key too sends one proof for each, and the caller answers by the first key that it
+//! has. A proof holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
 //! does.
 
 use std::fmt;
@@ -15,6 +16,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub(crate) const NONCE_BYTES: usize = 32;
 /// Length of a proof, bytes.
 pub(crate) const PROOF_BYTES: usize = 32;
+/// Maximum number of keys, and thus of proofs in an acceptor's answer: the present one and the one before it.
+pub(crate) const KEYS_MAX: usize = 2;
 
 /// Length of a tag, bytes.
 pub const TAG_BYTES: usize = 16;

@@ -73,6 +73,9 @@ pub struct ConnectionOptions {
     /// Key that both sides have to prove before the first message; `None` accepts every peer. Bare frames have no
     /// greeting and no proof.
     pub key: Option<SharedKey>,
+    /// The key before `key`. A peer that has it alone is accepted as well, so that the keys of a system can be changed
+    /// process by process. Without `key` it has no effect.
+    pub key_previous: Option<SharedKey>,
     /// Pauses before new attempts to connect after a lost or refused connection; `None` makes no new attempt.
     pub backoff: Option<Backoff>,
     /// Names that may connect to a listener; empty accepts all.
@@ -89,10 +92,19 @@ impl Default for ConnectionOptions {
             greeting: Greeting::default(),
             tls: None,
             key: None,
+            key_previous: None,
             backoff: Some(Backoff::default()),
             names: Vec::new(),
             same_name: SameName::default(),
         }
+    }
+}
+
+impl Options {
+    /// Returns the keys by which a peer may prove itself, the newest first; none if every peer is accepted.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &SharedKey> {
+        let previous = self.key_previous.as_ref().filter(|_| self.key.is_some());
+        self.key.iter().chain(previous)
     }
 }
 

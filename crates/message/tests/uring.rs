@@ -7,6 +7,8 @@ mod encryption;
 mod exchange;
 #[path = "suite/hostile.rs"]
 mod hostile;
+#[path = "suite/keys.rs"]
+mod keys;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 #[path = "suite/soak.rs"]

@@ -28,7 +28,7 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     processor::end_with_parent()?;
     let mut system = System::load(config.as_ref())?;
-    system.metrics = option("--metrics").map(|address| address.parse()).transpose()?;
+    system.metrics_option = option("--metrics").map(|address| address.parse()).transpose()?;
     if let Some((lowest, highest)) = option("--versions").and_then(|range| range.split_once('-')) {
         system.versions = Versions { lowest: lowest.parse()?, highest: highest.parse()? };
     }

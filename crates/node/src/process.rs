@@ -9,7 +9,7 @@ use fanin_dataflow::{EventRecord, EventStep, Message, Peer};
 use fanin_units::Instant;
 
 use crate::clock::{ProcessClock, std_duration};
-use crate::config::{Role, System};
+use crate::config::{Role, System, waiting_for_restart};
 use crate::data::Data;
 use crate::journal::{Journal, Rotation};
 use crate::lock::ProcessLock;
@@ -207,7 +207,7 @@ impl<N: RoleNode> Process<N> {
         if me.is_supervisor() {
             metrics.add_predicted(&system.predicted);
         }
-        if let Some(address) = system.metrics {
+        if let Some(address) = system.metrics_option.or(system.metrics) {
             metrics::serve(&metrics, address)
                 .map_err(|error| ProcessError::Own { failure: "cannot serve metrics", error })?;
         }
@@ -320,12 +320,21 @@ impl<N: RoleNode> Process<N> {
 
     fn reload(&mut self) {
         match System::load(&self.system.path) {
-            Ok(new) => {
+            Ok(mut new) => {
                 crate::log::set_level(new.log_level);
+                let waiting = waiting_for_restart(&self.system, &new);
+                // A first key, or the end of authentication, takes a restart.
+                if self.system.key.is_some() != new.key.is_some() {
+                    (new.key, new.key_previous) = (self.system.key.clone(), self.system.key_previous.clone());
+                }
+                self.wire.set_keys(&new);
                 self.node.handle_reload(&new);
-                tracing::info!(
-                    "configuration read again: log level and file size apply now, other settings after a restart"
-                );
+                (self.system.key, self.system.key_previous) = (new.key, new.key_previous);
+                tracing::info!("configuration read again: log level, file size and keys apply now");
+                if !waiting.is_empty() {
+                    let keys = waiting.join(", ");
+                    tracing::warn!(%keys, "changed settings wait for a restart of this process");
+                }
             }
             Err(error) => tracing::error!(%error, "invalid configuration; the settings stay"),
         }

@@ -298,3 +298,67 @@ fn the_21st_quick_end_of_a_process_does_not_end_the_run() {
     assert_eq!(finished.audit.totals.debug, 0);
     finished.remove();
 }
+
+/// Writes the keys of a system's file, and makes one process after the other read it, under load.
+fn reload(system: &mut System, keys: &str) {
+    let path = system.folder.join("system.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let others = text.lines().filter(|line| !line.starts_with("key"));
+    let text: Vec<&str> = keys.lines().chain(others).collect();
+    std::fs::write(&path, text.join("\n")).unwrap();
+    let roles = [(Role::Logger, 2), (Role::Readout, 4), (Role::Collector, 2), (Role::Supervisor, 1)];
+    let processes = roles.into_iter().flat_map(|(role, count)| (0..count).map(move |index| (role, index)));
+    for (role, index) in processes {
+        let log = system.folder.join(format!("log/{}.log", common::name(role, index)));
+        let read = || std::fs::read_to_string(&log).unwrap().matches("configuration read again").count();
+        let before = read();
+        system.signal(role, index, Signal::HUP);
+        let until = Instant::now() + Duration::from_secs(30);
+        while read() == before {
+            assert!(Instant::now() < until, "{role} {index} does not read its file");
+            system.work(50);
+        }
+        // A connection that is cut in between is made again, with the keys that each side has by then.
+        system.cut(index % 2, index % 4);
+    }
+}
+
+#[test]
+fn keys_change_role_by_role_under_load() {
+    let mut system = System::start("keys", &["supervisor.rate=300 Hz"]);
+    let (old, new) = (system.live.system().key.clone().unwrap(), SharedKey::random().unwrap());
+    std::fs::write(system.folder.join("new.key"), new.to_hex()).unwrap();
+    // First both keys, until all processes have the new one.
+    reload(&mut system, "key = \"new.key\"\nkey_previous = \"peers.key\"");
+    for (role, index) in [(Role::Collector, 1), (Role::Readout, 2)] {
+        system.signal(role, index, Signal::KILL);
+        system.work(1500);
+    }
+    system.set_key(new.clone());
+    let assigned = system.live.assigned();
+    reload(&mut system, "key = \"new.key\"");
+    system.work(500);
+    assert!(system.live.assigned() > assigned, "nothing is assigned");
+    for peer in [Peer::Supervisor, Peer::Readout(0), Peer::Logger(1)] {
+        let address = system.live.system().address(peer).unwrap().to_owned();
+        let refusal = attempt(&address, &fanin_node::names::name(peer), Some(old.clone()));
+        assert!(refusal.contains("the peer has another key"), "{refusal}");
+    }
+    // A key that the file changes applies at once; the address of another process waits for a restart.
+    let path = system.folder.join("system.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("run = ", "run = 1")).unwrap();
+    system.signal(Role::Readout, 0, Signal::HUP);
+    system.work(500);
+    std::fs::write(&path, text).unwrap();
+    let log = std::fs::read_to_string(system.folder.join("log/readout-0.log")).unwrap();
+    let waits = log.lines().find(|line| line.contains("wait for a restart")).expect("a line about it");
+    assert!(waits.contains("keys=run") && !waits.contains("key_previous"), "{waits}");
+    let finished = system.finish();
+    for logger in ["logger-0", "logger-1"] {
+        let log = std::fs::read_to_string(finished.folder.join(format!("log/{logger}.log"))).unwrap();
+        assert!(!log.contains("never assigned"), "{log}");
+    }
+    assert_eq!(finished.restarts, 2);
+    finished.remove();
+}

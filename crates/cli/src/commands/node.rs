@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => {}
     }
     let mut system = System::load(&arguments.config)?;
-    system.metrics = arguments.metrics.or(system.metrics);
+    system.metrics_option = arguments.metrics;
     let role = match arguments.role {
         RoleName::Supervisor => Role::Supervisor,
         RoleName::Readout => Role::Readout,

@@ -6,7 +6,7 @@ use super::MessageEndpoint;
 use super::completion::SMALL_READS_MIN;
 use super::slot::{ConnectionOrigin, State};
 use crate::assembler::ArrivedMessage;
-use crate::auth::{KeyHandshake, NONCE_BYTES, ProvingSide};
+use crate::auth::{KEYS_MAX, KeyHandshake, NONCE_BYTES, PROOF_BYTES, ProvingSide, SharedKey};
 use crate::event::{Closed, EndpointEvent, Listener, PeerId};
 use crate::frame::Header;
 use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, OTHER_VERSIONS, PROOF, REFUSAL};
@@ -195,35 +195,41 @@ impl MessageEndpoint {
         }
     }
 
-    /// Answers a caller's greeting with a nonce and the proof of this side.
+    /// Answers a caller's greeting with a nonce and the proof of this side by each of its keys.
     fn send_challenge(&mut self, index: u32, hello: &HelloMessage) {
         let slot = self.slots.at(index);
-        let Some(key) = &slot.options.key else { return };
         if hello.nonce.is_none() {
             return self.refuse(index, Closed::Unauthenticated("the caller has no key"));
         }
         let Ok(nonce) = self.net.random() else { return self.end(index, NO_RANDOM) };
         let greeting = hello.to_bytes();
-        let proof = key.prove(ProvingSide::Acceptor, &greeting, &nonce);
+        let mut challenge = nonce.to_vec();
+        for key in slot.options.keys() {
+            challenge.extend_from_slice(&key.prove(ProvingSide::Acceptor, &greeting, &nonce));
+        }
         let handshake = KeyHandshake { greeting, nonce: nonce.to_vec(), is_verified: false };
         slot.handshake = Some(Box::new(handshake));
-        self.push_control(index, CHALLENGE, &[nonce, proof].concat());
+        self.push_control(index, CHALLENGE, &challenge);
     }
 
     /// Checks the acceptor's proof, and sends the caller's.
     fn handle_challenge(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
-        let (Some(key), Some(handshake), true) = (&slot.options.key, &mut slot.handshake, is_caller) else {
+        let (Some(handshake), true, true) = (&mut slot.handshake, slot.options.key.is_some(), is_caller)
+        else {
             return self
                 .refuse(index, Closed::Unauthenticated("the peer requires a key, and this side has none"));
         };
-        let (nonce, proof) = payload.split_at(payload.len().min(NONCE_BYTES));
-        if !handshake.nonce.is_empty()
-            || !key.verify(ProvingSide::Acceptor, &handshake.greeting, nonce, proof)
-        {
+        let (nonce, proofs) = payload.split_at(payload.len().min(NONCE_BYTES));
+        let is_proven = |key: &SharedKey| {
+            let mut proofs = proofs.chunks(PROOF_BYTES).take(KEYS_MAX);
+            proofs.any(|proof| key.verify(ProvingSide::Acceptor, &handshake.greeting, nonce, proof))
+        };
+        let common = slot.options.keys().find(|key| is_proven(key));
+        let Some(key) = common.filter(|_| handshake.nonce.is_empty()) else {
             return self.refuse(index, Closed::Unauthenticated("the peer has another key"));
-        }
+        };
         (handshake.nonce, handshake.is_verified) = (nonce.to_vec(), true);
         let proof = key.prove(ProvingSide::Caller, &handshake.greeting, nonce);
         self.push_control(index, PROOF, &proof);
@@ -233,10 +239,12 @@ impl MessageEndpoint {
     fn handle_proof(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
-        let (Some(key), Some(handshake), false) = (&slot.options.key, &mut slot.handshake, is_caller) else {
+        let (Some(handshake), false) = (&mut slot.handshake, is_caller) else {
             return self.refuse(index, Closed::BadHello(BadHello::Kind(PROOF)));
         };
-        if !key.verify(ProvingSide::Caller, &handshake.greeting, &handshake.nonce, payload) {
+        let is_proven =
+            |key: &SharedKey| key.verify(ProvingSide::Caller, &handshake.greeting, &handshake.nonce, payload);
+        if !slot.options.keys().any(is_proven) {
             return self.refuse(index, Closed::Unauthenticated("the caller has another key"));
         }
         handshake.is_verified = true;

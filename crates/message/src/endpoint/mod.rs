@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak, mpsc};
 use std::time::Instant;
 
 use crate::assembler::Assembler;
+use crate::auth::SharedKey;
 use crate::backoff::Jitter;
 use crate::counters::Counters;
 use crate::epoll::READ;
@@ -425,6 +426,22 @@ impl MessageEndpoint {
     /// Returns the number of peers in any state.
     pub fn peers(&self) -> usize {
         self.slots.used()
+    }
+
+    /// Sets the keys of all listeners and of all outgoing connections ([`Options::key`], [`Options::key_previous`]) for the
+    /// greetings that follow. Established connections stay.
+    pub fn set_keys(&mut self, key: Option<&SharedKey>, previous: Option<&SharedKey>) {
+        let set = |options: &mut Arc<Options>| {
+            let options = Arc::make_mut(options);
+            (options.key, options.key_previous) = (key.cloned(), previous.cloned());
+        };
+        self.listeners.iter_mut().for_each(|listening| set(&mut listening.options));
+        for index in self.slots.indices() {
+            let slot = self.slots.at(index);
+            if matches!(slot.origin, ConnectionOrigin::Outgoing(_)) {
+                set(&mut slot.options);
+            }
+        }
     }
 
     /// Sets the options of a peer's socket, for this connection and the following ones. Does nothing for an unknown

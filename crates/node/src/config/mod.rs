@@ -3,6 +3,7 @@
 mod address;
 mod error;
 mod predicted;
+mod reload;
 mod role;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use address::expand;
 pub use address::{listen_addresses, port};
 pub use error::ConfigError;
 pub use predicted::{PredictedBand, PredictedBands};
+pub(crate) use reload::waiting_for_restart;
 pub use role::{Role, UnknownRole};
 
 /// Advice for an address without a port.
@@ -51,6 +53,7 @@ struct SystemFile {
     #[serde(default)]
     run: u32,
     key: Option<PathBuf>,
+    key_previous: Option<Spanned<PathBuf>>,
     #[serde(default)]
     insecure: bool,
     listen: Option<IpAddr>,
@@ -137,10 +140,14 @@ pub struct System {
     pub listen: Option<IpAddr>,
     /// The key that all processes share: peers without it are refused. `None` without a key.
     pub key: Option<SharedKey>,
+    /// The key before `key`: peers that have it alone are accepted while the key changes.
+    pub key_previous: Option<SharedKey>,
     /// Paths of the TLS files; `None` without encryption.
     pub tls: Option<TlsFiles>,
     /// Address at which each process serves its metrics; `None` if metrics are not served.
     pub metrics: Option<SocketAddr>,
+    /// Address from the command line, in place of `metrics`.
+    pub metrics_option: Option<SocketAddr>,
     /// Payload rate from which a collector computes the ideal time of a collection for its metrics.
     pub ideal_rate: Rate,
     /// Bands predicted for the system's metrics.
@@ -159,6 +166,7 @@ pub struct System {
 #[derive(Debug)]
 struct Authentication {
     key: Option<PathBuf>,
+    key_previous: Option<PathBuf>,
     insecure: bool,
 }
 
@@ -177,11 +185,14 @@ impl System {
         let read = |error| ConfigError::Read { path: path.to_owned(), error };
         let text = std::fs::read_to_string(path).map_err(read)?;
         let (mut system, authentication) = Self::parse(path, &text)?;
+        let read_key = |file: &PathBuf| read_key(&system.base().join(file));
+        let previous = authentication.key_previous.as_ref().map(read_key).transpose()?;
         system.key = match authentication {
-            Authentication { key: Some(file), .. } => Some(read_key(&system.base().join(file))?),
+            Authentication { key: Some(file), .. } => Some(read_key(&file)?),
             Authentication { insecure: true, .. } => None,
             Authentication { .. } => return Err(ConfigError::NoAuthentication { path: path.to_owned() }),
         };
+        system.key_previous = previous;
         Ok(system)
     }
 
@@ -297,7 +308,16 @@ impl System {
                     }
                 }
             })?;
-        let authentication = Authentication { key: file.key, insecure: file.insecure };
+        if let (None, Some(previous)) = (&file.key, &file.key_previous) {
+            let message = "`key_previous` is set, and `key` is not".to_owned();
+            return Err(wrong(
+                previous.span(),
+                message,
+                "write `key = \"FILE\"` with the new key".to_owned(),
+            ));
+        }
+        let key_previous = file.key_previous.map(Spanned::into_inner);
+        let authentication = Authentication { key: file.key, key_previous, insecure: file.insecure };
         let system = Self {
             path: path.to_owned(),
             scenario_folder,
@@ -311,8 +331,10 @@ impl System {
             loggers,
             listen: file.listen,
             key: None,
+            key_previous: None,
             tls: file.tls,
             metrics: metrics.transpose()?,
+            metrics_option: None,
             ideal_rate: file.metrics.ideal_rate.unwrap_or(loaded.scenario.link.rate),
             predicted,
             log_format: file.log.format,
@@ -517,6 +539,8 @@ mod tests {
         assert!(text.contains("system.toml:8:10: `metrics.listen` is \":9100\""), "{text}");
         let text = wrong("loggers =", "logers =");
         assert!(text.contains("line 6") && text.contains("`logers`") && text.contains("`loggers`"), "{text}");
+        let text = wrong("[hosts]", "key_previous = \"old.key\"\n[hosts]");
+        assert!(text.contains(":2:16: `key_previous` is set, and `key` is not"), "{text}");
         let text = wrong("\"replay\"", "\"repley\"");
         assert!(text.contains("did you mean the preset `replay`?"), "{text}");
     }

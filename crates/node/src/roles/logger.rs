@@ -122,6 +122,7 @@ impl RoleNode for LoggerNode {
 
     fn handle_reload(&mut self, system: &System) {
         self.store.set_file_bytes(system.scenario().live.file_size.get());
+        self.proofs.set_keys(system.key.as_ref(), system.key_previous.as_ref());
     }
 
     fn is_idle(&mut self) -> bool {

@@ -85,6 +85,10 @@ impl RoleNode for SupervisorNode {
         self.supervisor.handle_stop(now);
     }
 
+    fn handle_reload(&mut self, system: &System) {
+        self.proofs.set_keys(system.key.as_ref(), system.key_previous.as_ref());
+    }
+
     fn is_idle(&mut self) -> bool {
         self.supervisor.outstanding().next().is_none() && self.supervisor.poll_deadline().is_none()
     }

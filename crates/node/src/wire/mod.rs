@@ -132,9 +132,8 @@ impl PeerConnections {
             tracing::warn!(%reason, "not in force");
         }
         let tls = system.tls(&name(me)).map_err(Box::new)?;
-        let key = system.key.clone();
-        let options =
-            ConnectionOptions { timing, tls, key, socket: fitted.socket, ..ConnectionOptions::default() };
+        let (key, key_previous) = (system.key.clone(), system.key_previous.clone());
+        let options = ConnectionOptions { timing, tls, key, key_previous, socket: fitted.socket, ..ConnectionOptions::default() };
         let is_collector = matches!(me, Peer::Collector(_));
         let settings = EndpointSettings {
             name: name(me),
@@ -207,6 +206,13 @@ impl PeerConnections {
             let connection = self.endpoint.connect(&name(partner), address.as_str(), self.options.clone());
             self.dialed.insert(connection.index(), partner);
         }
+    }
+
+    /// Takes over the keys of `system` for the greetings that follow. Connections stay.
+    pub fn set_keys(&mut self, system: &System) {
+        let (key, previous) = (&system.key, &system.key_previous);
+        (self.options.key, self.options.key_previous) = (key.clone(), previous.clone());
+        self.endpoint.set_keys(key.as_ref(), previous.as_ref());
     }
 
     /// Returns the waker by which another thread ends a waiting [`Self::poll`].

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{EventStep, Peer, Random};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
-use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint};
+use fanin_message::{EndpointEvent, MessageEndpoint, ConnectionOptions, EndpointSettings, SharedKey};
 use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::{PredictedBand, PredictedBands, Role};
 use fanin_node::journal::{self, JournalLine};
@@ -99,6 +99,8 @@ pub struct System {
     pub live: LiveSystem<Limited>,
     pub folder: PathBuf,
     stop: AtomicBool,
+    /// The key of this test's own connections.
+    key: Option<SharedKey>,
 }
 
 /// The program that the tests' processes run: the example of this crate, built with the tests.
@@ -151,7 +153,8 @@ impl System {
             predicted: PREDICTED,
         };
         let live = LiveSystem::start(&launch, place)?;
-        let mut system = Self { live, folder, stop: AtomicBool::new(false) };
+        let key = live.system().key.clone();
+        let mut system = Self { live, folder, stop: AtomicBool::new(false), key };
         assert!(system.live.wait_ready(&system.stop)?);
         Ok(system)
     }
@@ -159,6 +162,10 @@ impl System {
     pub fn work(&mut self, ms: u64) {
         let worked = self.live.work(Duration::from_millis(ms), &self.stop, &|_| {});
         worked.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    pub fn set_key(&mut self, key: SharedKey) {
+        self.key = Some(key);
     }
 
     pub fn signal(&self, role: Role, index: u16, signal: Signal) {
@@ -183,9 +190,8 @@ impl System {
         let address = self.live.system().address(Peer::Readout(readout)).unwrap().to_owned();
         let address: SocketAddr = address.parse().unwrap();
         let name = format!("collector-{collector}");
-        let mut endpoint =
-            MessageEndpoint::new(EndpointSettings { name, ..EndpointSettings::default() }).unwrap();
-        let key = self.live.system().key.clone();
+        let mut endpoint = MessageEndpoint::new(EndpointSettings { name, ..EndpointSettings::default() }).unwrap();
+        let key = self.key.clone();
         // The readout may be on its way back from a fault before this one.
         endpoint.connect(
             &format!("readout-{readout}"),

@@ -435,6 +435,13 @@ impl RoleNode for PairedSupervisor {
         }
     }
 
+    fn handle_reload(&mut self, system: &System) {
+        (self.system.key, self.system.key_previous) = (system.key.clone(), system.key_previous.clone());
+        if let Some(lead) = &mut self.lead {
+            lead.handle_reload(system);
+        }
+    }
+
     fn is_idle(&mut self) -> bool {
         if let Some(lead) = &mut self.lead {
             return lead.is_idle()
