@@ -1,7 +1,8 @@
 //! A small HTTP/1.1 server for `/metrics`, `/healthz` and `/readyz`: one thread serves many clients at a time.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,8 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// Maximum size of a request's head, bytes.
 const REQUEST_BYTES_MAX: usize = 8192;
-/// Maximum number of connections at a time. A further connection closes the oldest one.
+/// Maximum number of connections at a time. A further connection closes the oldest one of the address that has most of
+/// them.
 const CONNECTIONS_MAX: usize = 64;
+/// Maximum number of connections that are accepted before requests are read again.
+const ACCEPTS_MAX: usize = 16;
+/// End of a request's head.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// The response to a GET request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +33,7 @@ pub struct HttpAnswer {
 /// A client's connection: the request as far as it was received, then the rest of the response.
 struct HttpConnection {
     stream: TcpStream,
+    caller: IpAddr,
     until: Instant,
     request: Vec<u8>,
     answer: Option<Vec<u8>>,
@@ -59,17 +66,23 @@ fn run(listener: &TcpListener, answer: &impl Fn(&str) -> HttpAnswer) {
     let mut connections: Vec<HttpConnection> = Vec::new();
     loop {
         assert!(connections.len() <= CONNECTIONS_MAX);
-        wait(listener, &connections);
-        accept(listener, &mut connections);
+        let ready = wait(listener, &connections);
+        let mut ready = ready.into_iter();
+        let has_callers = ready.next() == Some(true);
         let now = Instant::now();
         connections.retain_mut(|connection| {
-            now < connection.until && matches!(connection.proceed(answer), Ok(Progress::Waits))
+            let is_ready = ready.next() == Some(true);
+            now < connection.until && (!is_ready || matches!(connection.proceed(answer), Ok(Progress::Waits)))
         });
+        if has_callers {
+            accept(listener, &mut connections);
+        }
     }
 }
 
-/// Waits until a client connects, a connection is readable or writable, or the first time limit is reached.
-fn wait(listener: &TcpListener, connections: &[HttpConnection]) {
+/// Waits until a client connects, a connection is readable or writable, or the first time limit is reached. Returns which of
+/// them are ready, the listener first.
+fn wait(listener: &TcpListener, connections: &[HttpConnection]) -> Vec<bool> {
     let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
     fds.extend(connections.iter().map(|connection| {
         let wanted = if connection.answer.is_some() { PollFlags::OUT } else { PollFlags::IN };
@@ -80,12 +93,13 @@ fn wait(listener: &TcpListener, connections: &[HttpConnection]) {
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     // An interrupted call is repeated by the caller's loop.
     let _ = poll(&mut fds, left.as_ref());
+    fds.iter().map(|fd| !fd.revents().is_empty()).collect()
 }
 
 fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
-    loop {
-        let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
+    for _ in 0..ACCEPTS_MAX {
+        let (stream, caller) = match listener.accept() {
+            Ok((stream, caller)) => (stream, caller.ip()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) => {
                 // Without free descriptors the listener stays readable: the pause prevents a busy loop.
@@ -98,11 +112,19 @@ fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
             continue;
         }
         if connections.len() == CONNECTIONS_MAX {
-            connections.remove(0);
+            connections.remove(oldest_of_most(connections));
         }
         let until = Instant::now() + REQUEST_MAX;
-        connections.push(HttpConnection { stream, until, request: Vec::new(), answer: None });
+        connections.push(HttpConnection { stream, caller, until, request: Vec::new(), answer: None });
     }
+}
+
+/// Returns the place of the oldest connection of the address that has most connections.
+fn oldest_of_most(connections: &[HttpConnection]) -> usize {
+    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+    connections.iter().for_each(|connection| *counts.entry(connection.caller).or_default() += 1);
+    let most = counts.values().max();
+    connections.iter().position(|connection| counts.get(&connection.caller) == most).unwrap_or(0)
 }
 
 impl HttpConnection {
@@ -115,8 +137,10 @@ impl HttpConnection {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Progress::Waits),
                 Err(error) => return Err(error),
             };
+            // Earlier bytes are not looked at again, or a head that comes byte by byte would be costly.
+            let seen = self.request.len().saturating_sub(HEAD_END.len() - 1);
             self.request.extend_from_slice(&block[..count]);
-            let is_whole = self.request.windows(4).any(|end| end == b"\r\n\r\n");
+            let is_whole = self.request[seen..].windows(HEAD_END.len()).any(|end| end == HEAD_END);
             if is_whole || count == 0 || self.request.len() >= REQUEST_BYTES_MAX {
                 self.answer = Some(respond(&self.request, answer));
             }
@@ -159,6 +183,8 @@ fn respond(request: &[u8], answer: &impl Fn(&str) -> HttpAnswer) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{AddressFamily, SocketType, bind, socket};
+
     use super::*;
 
     fn get(address: SocketAddr, request: &str) -> String {
@@ -186,5 +212,50 @@ mod tests {
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\n/healthz\n"));
         assert!(get(address, "HEAD / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
         assert!(get(address, "PUT / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    }
+
+    fn echo(path: &str) -> HttpAnswer {
+        HttpAnswer { status: "200 OK", kind: "text/plain", body: format!("{path}\n") }
+    }
+
+    #[test]
+    fn a_client_is_displaced_by_its_own_address_alone() {
+        let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
+        let connect = || {
+            let stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream
+        };
+        let mut patient = connect();
+        patient.write_all(b"GET /late HTTP/1.1\r\n").unwrap();
+        let mut flood: Vec<TcpStream> = (0..CONNECTIONS_MAX + 20)
+            .map(|_| {
+                let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+                bind(&fd, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+                rustix::net::connect(&fd, &address).unwrap();
+                TcpStream::from(fd)
+            })
+            .collect();
+        // The last one that is displaced: all were accepted.
+        assert_eq!(flood[20].read(&mut [0]).unwrap(), 0);
+        patient.write_all(b"\r\n").unwrap();
+        let mut text = String::new();
+        patient.read_to_string(&mut text).unwrap();
+        assert!(text.ends_with("\n/late\n"), "{text}");
+    }
+
+    #[test]
+    fn a_head_in_single_bytes_is_answered_at_its_end() {
+        let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        for byte in b"GET /slow HTTP/1.1\r\nX: \r\r\n\r\n" {
+            stream.write_all(&[*byte]).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("\n/slow\n"), "{text}");
     }
 }

@@ -6,6 +6,7 @@ mod common;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -30,6 +31,13 @@ const SLOW: usize = 2_000;
 /// Of each other kind.
 const FAULTY: usize = 150;
 const REPLAYS: usize = 30;
+/// Of requests for metrics: idle ones, and ones of each other kind.
+const REQUESTS_IDLE: usize = 3_000;
+const REQUESTS: usize = 300;
+/// Connections for metrics that a process keeps.
+const REQUESTS_KEPT: usize = 64;
+/// Size at which a request's head is answered, whole or not.
+const HEAD_BYTES_MAX: usize = 8192;
 /// Address of the flood, which is none of the system's.
 const FLOODING: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Connections that the flood keeps open: more than all targets permit.
@@ -80,18 +88,23 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
+/// Connects from another address of this machine.
+fn connect_from(caller: Ipv4Addr, address: SocketAddr) -> OwnedFd {
+    let fd = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    // Without a time to linger, the address and port are free again at once.
+    set_socket_linger(&fd, Some(Duration::ZERO)).unwrap();
+    rustix::net::bind(&fd, &SocketAddr::from((caller, 0))).unwrap();
+    // A target that closed a connection within its handshake is no error.
+    let _ = rustix::net::connect(&fd, &address);
+    fd
+}
+
 /// Connects to one target after the other from [`FLOODING`] until `stop` is set; returns the number of connections.
 fn flood(targets: &[SocketAddr], stop: &AtomicBool) -> usize {
     let mut open = VecDeque::new();
     let mut made = 0;
     while !stop.load(Ordering::Relaxed) {
-        let fd = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-        // Without a time to linger, the address and port are free again at once.
-        set_socket_linger(&fd, Some(Duration::ZERO)).unwrap();
-        rustix::net::bind(&fd, &SocketAddr::from((FLOODING, 0))).unwrap();
-        // A target that closed a connection within its handshake is no error.
-        let _ = rustix::net::connect(&fd, &targets[made % targets.len()]);
-        open.push_back(fd);
+        open.push_back(connect_from(FLOODING, targets[made % targets.len()]));
         made += 1;
         if open.len() > FLOOD {
             open.pop_front();
@@ -140,9 +153,12 @@ fn record_greeting(address: SocketAddr, key: Option<SharedKey>) -> Vec<u8> {
 struct Campaign {
     targets: Vec<SocketAddr>,
     readout: SocketAddr,
+    /// The addresses of the targets' metrics.
+    metrics: Vec<SocketAddr>,
     greeting: Vec<u8>,
     open: Vec<TcpStream>,
     made: usize,
+    requests: usize,
 }
 
 impl Campaign {
@@ -192,6 +208,51 @@ impl Campaign {
         }
     }
 
+    /// Connects to the metrics of one target after the other.
+    fn client(&mut self) -> TcpStream {
+        self.requests += 1;
+        let fd = connect_from(FLOODING, self.metrics[self.requests % self.metrics.len()]);
+        let stream = TcpStream::from(fd);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Requests for metrics that never end, that end late, or that are as large as permitted. Returns the answers to the large
+    /// ones.
+    fn request(&mut self) -> Vec<String> {
+        // More than the target keeps; each one takes a descriptor until it is displaced.
+        for _ in 0..REQUESTS_IDLE {
+            let stream = self.client();
+            self.open.push(stream);
+        }
+        let mut slow: Vec<TcpStream> = (0..REQUESTS).map(|_| self.client()).collect();
+        for byte in "GET /metrics HTTP/1.1\r\nX: ".bytes().chain([b'x'; 100]) {
+            // The target closes most of them meanwhile.
+            slow.iter_mut().for_each(|stream| drop(stream.write_all(&[byte])));
+        }
+        self.open.append(&mut slow);
+        // Heads without an end; every second one asks for what is costly.
+        let mut answers = Vec::new();
+        for number in 0..REQUESTS {
+            let path = if number % 2 == 0 { "/metrics" } else { "/nothing" };
+            let mut head = format!("GET {path} HTTP/1.1\r\nX: ").into_bytes();
+            head.resize(HEAD_BYTES_MAX, b'x');
+            let mut stream = self.client();
+            stream.write_all(&head).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answers.push(answer);
+        }
+        // Large answers that are never read, and requests that go on behind what is read.
+        for _ in 0..REQUESTS {
+            let mut stream = self.client();
+            let line = b"GET /metrics HTTP/1.1\r\n\r\n".repeat(HEAD_BYTES_MAX / 16);
+            drop(stream.write_all(&line));
+            self.open.push(stream);
+        }
+        answers
+    }
+
     /// Sends the recorded greeting with its proof; returns the kinds of the frames that answer.
     fn replay(&mut self) -> Vec<u32> {
         self.made += 1;
@@ -224,8 +285,9 @@ fn get(address: SocketAddr, path: &str) -> String {
 fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     limit_files(SYSTEM_FILES);
     let mut system = System::start("hostile", &[]);
-    let files = limit_files((IDLE + SLOW + FAULTY) as u64 + 1000) as usize;
-    let idle = IDLE.min(files.saturating_sub(SLOW + FAULTY + 300));
+    let requests = REQUESTS_IDLE + 3 * REQUESTS;
+    let files = limit_files((IDLE + SLOW + FAULTY + requests) as u64 + 1000) as usize;
+    let idle = IDLE.min(files.saturating_sub(SLOW + FAULTY + requests + 300));
     if idle < IDLE {
         eprintln!("{idle} idle connections instead of {IDLE}: the limit of open files is {files}");
     }
@@ -245,18 +307,29 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     system.work(1500);
     let before: Vec<Usage> = pids.iter().map(|&pid| usage(pid)).collect();
     let (sender, answers) = mpsc::channel();
+    let metrics = attacked.map(|(role, _)| system.live.metrics(&common::name(role, 0)).unwrap()).to_vec();
     let attack = std::thread::spawn(move || {
-        let mut campaign = Campaign { targets, readout, greeting, open: Vec::new(), made: 0 };
+        let open = Vec::new();
+        let mut campaign = Campaign { targets, readout, metrics, greeting, open, made: 0, requests: 0 };
         campaign.idle(idle);
         campaign.slow();
         campaign.faulty();
         (0..REPLAYS).for_each(|_| sender.send(campaign.replay()).unwrap());
-        campaign
+        let large = campaign.request();
+        (campaign, large)
     });
     while !attack.is_finished() {
         system.work(50);
+        for (role, _) in attacked {
+            let answer = get(system.live.metrics(&common::name(role, 0)).unwrap(), "/healthz");
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{role}: {answer}");
+        }
     }
-    let campaign = attack.join().unwrap();
+    let (campaign, large) = attack.join().unwrap();
+    for (number, answer) in large.iter().enumerate() {
+        let status = if number % 2 == 0 { "HTTP/1.1 200 " } else { "HTTP/1.1 404 " };
+        assert!(answer.starts_with(status), "{answer}");
+    }
     assert_eq!(campaign.made, idle + SLOW + 5 * FAULTY + REPLAYS);
     // A replay has a challenge and a refusal as answer, or nothing: no greeting.
     let answers: Vec<Vec<u32>> = answers.into_iter().collect();
@@ -294,10 +367,10 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
         let name = common::name(role, 0);
         let after = usage(pid);
         let cpu_us = after.cpu_us - before.cpu_us;
-        let each = cpu_us * 3 / (campaign.made + flooded) as u64;
+        let each = cpu_us * 3 / (campaign.made + campaign.requests + flooded) as u64;
         eprintln!("{name}: {before:?}, then {after:?}; {each} us of CPU for each connection");
         assert!(after.peak_kb < before.peak_kb + GROWTH_KB_MAX, "{name}: {before:?} {after:?}");
-        assert!(after.files <= before.files + STRANGERS + 8, "{name}: {before:?} {after:?}");
+        assert!(after.files <= before.files + STRANGERS + REQUESTS_KEPT + 8, "{name}: {before:?} {after:?}");
         assert!(each < CPU_US_MAX, "{name}: {each} us for each connection");
         let text = get(system.live.metrics(&name).unwrap(), "/metrics");
         let line = text.lines().find(|line| line.starts_with("fanin_connections_refused_total")).unwrap();
