@@ -1,5 +1,8 @@
 //! A collector's processors, good and bad, on real sockets and real shared memory.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,6 +15,8 @@ use fanin_node::data::{Chunk, Data, append};
 use fanin_node::unit::client::{ProcessorEvent, serve};
 use fanin_node::unit::server::{Happening, UnitServer};
 use fanin_units::Ratio;
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
 
 fn start(name: &str, units: u16) -> (UnitServer, PathBuf) {
     let path = std::env::temp_dir().join(format!("fanin-units-{name}-{}.socket", std::process::id()));
@@ -52,6 +57,29 @@ fn decide(event: &ProcessorEvent<'_>) -> Decision {
             if sizes[2] > 1000 { Decision::Accept } else { Decision::Reject }
         }
     }
+}
+
+#[test]
+fn a_processor_of_another_user_is_rejected_even_if_the_socket_lets_it_connect() {
+    let stranger = Uid::from_raw(65_534);
+    if !geteuid().is_root() {
+        return skip::skip("only root has processes of other users");
+    }
+    let (server, path) = start("user", 1);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let there = path.clone();
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // This thread alone becomes another user.
+        set_thread_res_uid(stranger, stranger, stranger).unwrap();
+        sender.send(serve(&there, Some(0), decide)).unwrap();
+    });
+    let result = ended.recv_timeout(Duration::from_secs(20)).expect("it is served");
+    assert!(result.is_err());
+    let ours = std::thread::spawn(move || serve(&path, Some(0), decide));
+    assert!(matches!(next(&server), Happening::Up { unit: 0, .. }));
+    drop(server);
+    ours.join().unwrap().unwrap();
 }
 
 #[test]

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{Decision, L1Id};
 use fanin_message::NoCommonVersion;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 
 use super::client::collector_name;
 use super::protocol::{
@@ -216,6 +217,9 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
                 continue;
             }
         };
+        if !is_of_this_user(&stream) {
+            continue;
+        }
         let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
         let Ok(Some((frame, _))) = protocol::receive(&mut stream) else { continue };
         let Some(version) = common_version(&stream, &frame, name) else { continue };
@@ -240,6 +244,18 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
         *lock(&desk.connected) = Some((stream, version));
         desk.ring();
     }
+}
+
+/// Returns true if this user or root runs the process at the other end. The mode of the socket's file keeps other users out
+/// as well, but not before it is set, and not if it is changed.
+fn is_of_this_user(stream: &UnixStream) -> bool {
+    let refused = match socket_peercred(stream) {
+        Ok(peer) if peer.uid == geteuid() || peer.uid.is_root() => return true,
+        Ok(peer) => format!("it belongs to user {}", peer.uid.as_raw()),
+        Err(error) => format!("the kernel does not say whose it is: {error}"),
+    };
+    tracing::warn!(reason = refused, "rejected a unit");
+    false
 }
 
 /// Returns the highest version that a unit and this collector speak. Refuses a unit without one in one sentence, which both
@@ -384,7 +400,7 @@ impl UnitThread {
     }
 
     fn serve(&self, mut stream: UnixStream, version: u16) -> io::Result<()> {
-        let process = rustix::net::sockopt::socket_peercred(&stream)?.pid;
+        let process = socket_peercred(&stream)?.pid;
         let pid = process.as_raw_nonzero().get();
         *lock(&self.desk().process) = Some(pidfd_open(process, PidfdFlags::empty())?);
         let mut area: Option<SharedMemory> = None;
