@@ -333,7 +333,7 @@ fn examine(
     }
     let mut covered_since = 0;
     let mut journals = list(machine, scope.folders)?;
-    let mut trails = Trails { booted_at: booted_again(machine, &journals)?, ..Trails::default() };
+    let (mut trails, mut boots) = (Trails::default(), BTreeMap::new());
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
     replaced::keep_leading(machine, &mut journals)?;
     never_assigned.retain(|event| !on_disk.contains_key(event));
@@ -342,8 +342,15 @@ fn examine(
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }
-        let mut first = None;
-        journal::read_on(machine, &path, |epoch_us, line| {
+        let (mut first, mut booted) = (None, None);
+        let process = file_name(&path).split('.').next().and_then(crate::names::peer);
+        let on_boot = |boot: &str, epoch_us| {
+            let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
+            if earlier.is_some_and(|earlier| earlier != boot) {
+                booted = Some(absolute(epoch_us, Instant::START));
+            }
+        };
+        journal::read_with_boots(machine, &path, on_boot, |epoch_us, line| {
             first.get_or_insert_with(|| absolute(epoch_us, line.record.at));
             match line.record.step {
                 EventStep::Assigned { .. } | EventStep::Reassigned { .. }
@@ -358,6 +365,10 @@ fn examine(
                 }
             }
         })?;
+        // The journals are sorted by name. Those of collectors thus come before those that have the assignments.
+        if let (Some(Peer::Collector(collector)), Some(at)) = (process, booted) {
+            trails.booted_at.insert(collector, at);
+        }
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {
@@ -441,27 +452,6 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     {
         findings.push(Finding::Missing { event, stored, shipped });
     }
-}
-
-/// Returns the collectors whose machines were booted again while they had a journal. `journals` is sorted by name.
-///
-/// Each has the time of its first start after the last new boot, in picoseconds since 1970.
-fn booted_again(machine: &HostMachine, journals: &[PathBuf]) -> Result<BTreeMap<u16, u128>, Finding> {
-    let mut last: BTreeMap<u16, String> = BTreeMap::new();
-    let mut booted = BTreeMap::new();
-    for path in journals.iter().filter(|path| path.extension().is_some_and(|end| end == "journal")) {
-        let name = file_name(path);
-        let process = name.split('.').next().and_then(crate::names::peer);
-        let Some(Peer::Collector(collector)) = process else { continue };
-        journal::read_boots(machine, path, |boot, epoch_us| {
-            let earlier = last.insert(collector, boot.to_owned());
-            if earlier.is_some_and(|earlier| earlier != boot) {
-                booted.insert(collector, u128::from(epoch_us) * 1_000_000);
-            }
-        })
-        .map_err(|error| Finding::Io { path: path.clone(), error })?;
-    }
-    Ok(booted)
 }
 
 fn file_name(path: &Path) -> String {

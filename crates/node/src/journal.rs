@@ -410,30 +410,6 @@ pub enum JournalError {
     },
 }
 
-/// Calls `each` for each header with a boot, with the boot and the epoch in microseconds since 1970.
-///
-/// # Errors
-/// If the file cannot be read.
-pub(crate) fn read_boots(
-    machine: &HostMachine,
-    path: &Path,
-    mut each: impl FnMut(&str, u64),
-) -> io::Result<()> {
-    let mut input = BufReader::new(machine.open(path, OpenMode::Read)?);
-    let mut line = Vec::new();
-    while input.read_until(b'\n', &mut line)? > 0 {
-        let header = line.strip_prefix(HEADER.as_bytes()).map(String::from_utf8_lossy);
-        let words: Vec<&str> = header.iter().flat_map(|header| header.split_whitespace()).collect();
-        if let [_, "boot", boot, "epoch-us", us] = words[..]
-            && let Ok(us) = us.parse()
-        {
-            each(boot, us);
-        }
-        line.clear();
-    }
-    Ok(())
-}
-
 /// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.
 ///
 /// # Errors
@@ -449,6 +425,19 @@ pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), Journ
 pub fn read_on(
     machine: &HostMachine,
     path: &Path,
+    each: impl FnMut(u64, JournalLine),
+) -> Result<(), JournalError> {
+    read_with_boots(machine, path, |_, _| {}, each)
+}
+
+/// As [`read_on`]; calls `on_boot` for each header with a boot, with the boot and the epoch.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn read_with_boots(
+    machine: &HostMachine,
+    path: &Path,
+    mut on_boot: impl FnMut(&str, u64),
     mut each: impl FnMut(u64, JournalLine),
 ) -> Result<(), JournalError> {
     let io = |error| JournalError::Io { path: path.to_owned(), error };
@@ -462,7 +451,11 @@ pub fn read_on(
         let wrong = |why| JournalError::Line { path: path.to_owned(), line: number, why };
         if let Some(header) = line.strip_prefix(HEADER) {
             let us = header.rsplit(' ').next().and_then(|us| us.parse::<u64>().ok());
-            epoch = Some(us.ok_or_else(|| wrong("its header names no epoch"))?);
+            let us = us.ok_or_else(|| wrong("its header names no epoch"))?;
+            epoch = Some(us);
+            if let [_, "boot", boot, "epoch-us", _] = header.split_whitespace().collect::<Vec<_>>()[..] {
+                on_boot(boot, us);
+            }
             continue;
         }
         if TermLine::parse(line.as_bytes()).is_some() {
