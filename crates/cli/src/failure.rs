@@ -356,12 +356,12 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// Neither journals nor tables know the event.
-    #[error("{} has no event {event}", folder.display())]
+    #[error("no event {event} in {}", folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", "))]
     NoEvent {
         /// Identifier of the event.
         event: u64,
-        /// The folder of the run.
-        folder: PathBuf,
+        /// The folders of the run.
+        folders: Vec<PathBuf>,
     },
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]

@@ -371,6 +371,24 @@ fn an_audit_reads_the_folders_of_all_hosts() {
             std::fs::copy(&path, host.join(name)).unwrap();
         }
     }
+    // An event is explained from the journals of both, as from the run's own folder.
+    let explain = |folders: &[&Path]| {
+        let folders = folders.iter().flat_map(|folder| ["--in", folder.to_str().unwrap()]);
+        let output = fanin(&[&["explain", "3", "--json", "-"][..], &folders.collect::<Vec<_>>()].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let of_both = explain(&[&first, &second, &second]);
+    let of_run = explain(&[&out]);
+    assert_eq!((&of_both["steps"], &of_both["outcome"]), (&of_run["steps"], &of_run["outcome"]));
+    let of_one = explain(&[&second]);
+    let assigned =
+        |explained: &serde_json::Value| explained["steps"].to_string().contains("assigned to unit");
+    assert!(assigned(&of_both) && !assigned(&of_one), "{of_one}");
+    let names = ["--in", out.to_str().unwrap(), "--in", first.to_str().unwrap()];
+    let of_two_runs = fanin(&[&["explain", "3"][..], &names].concat());
+    assert_eq!(of_two_runs.status.code(), Some(2));
+    assert!(text(&of_two_runs.stderr).contains("of two runs"), "{}", text(&of_two_runs.stderr));
     let data = out.join("live/data");
     let both = audit(&[&first, &second, &data], &["--json", "-"]);
     assert_eq!(both.status.code(), Some(0), "{}", text(&both.stderr));

@@ -102,7 +102,7 @@ fn build(folder: &Path) -> (u64, f64, f64) {
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), live.cpu_seconds() - cpu_before);
     live.stop();
     drop(live);
-    let rows = read_tables(&live_folder, &[0; 4]).unwrap_or_else(|error| panic!("{error}")).rows;
+    let rows = read_tables(&[&live_folder], &[0; 4]).unwrap_or_else(|error| panic!("{error}")).rows;
     let from = WARMUP.as_nanos() as u64 * 1000;
     let until = from + (seconds * 1e12) as u64;
     let within = rows.iter().filter(|row| row.last_byte_ps.is_some_and(|at| (from..until).contains(&at)));

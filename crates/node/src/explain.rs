@@ -9,7 +9,6 @@ use fanin_units::Instant;
 use serde::Serialize;
 
 use crate::journal::{self, JournalError, JournalLine, outcome_name};
-use crate::machine::HostMachine;
 use crate::replaced;
 
 /// A collection is late if it takes longer than this multiple of the run's median.
@@ -86,13 +85,9 @@ fn absolute(epoch_us: u64, at: Instant) -> u128 {
 }
 
 impl Journals {
-    fn read(folder: &Path, event: L1Id) -> Result<Self, JournalError> {
+    fn read(folders: &[&Path], event: L1Id) -> Result<Self, JournalError> {
         let mut journals = Self::default();
-        let Ok(files) = std::fs::read_dir(folder) else { return Ok(journals) };
-        let mut paths: Vec<_> = files.flatten().map(|file| file.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
-        replaced::keep_leading(&HostMachine::Real, &mut paths)?;
-        paths.sort();
+        let paths = replaced::journals(folders)?;
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             // `PROCESS.journal`, or `PROCESS.NUMBER.journal`.
@@ -112,16 +107,17 @@ impl Journals {
     }
 }
 
-/// Explains an event of a run with journals in `folder`. Returns `None` if neither journals nor tables have the event.
+/// Explains an event of a run with journals in `folders`, such as those of several hosts. Returns `None` if neither
+/// journals nor tables have the event.
 ///
 /// # Errors
-/// If a journal cannot be read.
+/// If a journal cannot be read, or if two folders have a journal of the same name.
 pub fn explain(
-    folder: &Path,
+    folders: &[&Path],
     tables: ExplainedTables<'_>,
     event: u64,
 ) -> Result<Option<Explanation>, JournalError> {
-    let journals = Journals::read(folder, L1Id(event))?;
+    let journals = Journals::read(folders, L1Id(event))?;
     let row = tables.events.iter().find(|row| row.id == event);
     if journals.entries.is_empty() && row.is_none() {
         return Ok(None);
@@ -401,7 +397,7 @@ mod tests {
 
     fn explained(folder: &Path, events: &[EventRow], event: u64) -> Explanation {
         let tables = ExplainedTables { events, flows: &[], windows: &[] };
-        explain(folder, tables, event).unwrap().unwrap()
+        explain(&[folder], tables, event).unwrap().unwrap()
     }
 
     /// 10 ms in ps.
@@ -439,7 +435,7 @@ mod tests {
         }
         assert_eq!(found.steps.first().map(|step| step.at_ms), Some(0.0));
         assert!(
-            explain(&folder, ExplainedTables { events: &rows, flows: &[], windows: &[] }, 99)
+            explain(&[&folder], ExplainedTables { events: &rows, flows: &[], windows: &[] }, 99)
                 .unwrap()
                 .is_none()
         );

@@ -408,6 +408,14 @@ pub enum JournalError {
         /// Description of the mistake.
         why: &'static str,
     },
+    /// Two folders have a journal of the same name, so they belong to two runs of one system.
+    #[error("{} and {} are of one process and of two runs", first.display(), second.display())]
+    TwoRuns {
+        /// Path of the first one.
+        first: PathBuf,
+        /// Path of the second one.
+        second: PathBuf,
+    },
 }
 
 /// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.

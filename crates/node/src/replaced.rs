@@ -1,6 +1,7 @@
 //! Chooses between the journals of a supervisor and its standby.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,31 @@ use crate::journal::{self, JournalError};
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
 use crate::succession::{Leadership, TermLine, identity_path};
+
+/// Returns the paths of the journals in `folders`, sorted, without the one of the replaced supervisor.
+///
+/// # Errors
+/// If a folder or a supervisor's journal cannot be read, or if two folders have a journal of the same name.
+pub(crate) fn journals(folders: &[&Path]) -> Result<Vec<PathBuf>, JournalError> {
+    let mut found: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+    for &folder in folders {
+        let io = |error| JournalError::Io { path: folder.to_owned(), error };
+        for entry in std::fs::read_dir(folder).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "journal") {
+                continue;
+            }
+            if let Some(first) = found.insert(entry.file_name(), path.clone()) {
+                return Err(JournalError::TwoRuns { first, second: path });
+            }
+        }
+    }
+    let mut paths: Vec<PathBuf> = found.into_values().collect();
+    keep_leading(&HostMachine::Real, &mut paths)?;
+    paths.sort();
+    Ok(paths)
+}
 
 /// Removes the journal of the replaced supervisor from `paths`. The other journal has all records that were acted upon.
 /// Changes nothing if `paths` lacks the journal of the supervisor or of the standby.

@@ -8,7 +8,6 @@ use fanin_report::{EventOutcome, EventRow};
 use fanin_units::{Duration, Instant};
 
 use crate::journal::{self, JournalError, since};
-use crate::machine::HostMachine;
 use crate::replaced;
 
 /// Tables and counts from the journals of a run.
@@ -24,23 +23,14 @@ pub struct JournalTables {
     pub start_unix_us: u64,
 }
 
-/// Reads the journals of a run that has ended. `racks` has the rack of each collector. An event without an outcome is
-/// lost.
+/// Reads the journals of a run that has ended from its folders. `racks` has the rack of each collector. An event
+/// without an outcome is lost.
 ///
 /// # Errors
-/// If a journal cannot be read.
-pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError> {
+/// If a journal cannot be read, or if two folders have a journal of the same name.
+pub fn read_tables(folders: &[&Path], racks: &[u32]) -> Result<JournalTables, JournalError> {
     let mut lines: Vec<(u64, journal::JournalLine)> = Vec::new();
-    let read_folder = |error| JournalError::Io { path: folder.to_owned(), error };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(read_folder)? {
-        let path = entry.map_err(read_folder)?.path();
-        if path.extension().is_some_and(|extension| extension == "journal") {
-            paths.push(path);
-        }
-    }
-    replaced::keep_leading(&HostMachine::Real, &mut paths)?;
-    paths.sort();
+    let paths = replaced::journals(folders)?;
     for path in &paths {
         journal::read(path, |epoch, line| {
             // The tables do not use these steps.

@@ -1,6 +1,6 @@
 //! `fanin explain`: why one event of a run was late, lost or left undecided.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use fanin_node::explain::{ExplainedTables, Explanation, explain};
@@ -16,6 +16,7 @@ use crate::output::{self, Json};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Reads the journals of a live run, its tables and its traces; of a simulation, its tables.
+For a system on several hosts, name the folder of each, copied or mounted: --in DIR --in DIR.
 
 Example: fanin sim incast --out out/incast && fanin explain 3 --in out/incast"
 )]
@@ -23,9 +24,9 @@ pub(crate) struct Arguments {
     /// The L1 ID of the event.
     #[arg(value_name = "EVENT", value_parser = read_event)]
     event: u64,
-    /// The folder that --out of the run named, or the one with its journals.
-    #[arg(long = "in", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    folder: PathBuf,
+    /// The folder that --out of the run named, or one with journals; several times for the folders of several hosts.
+    #[arg(long = "in", value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
+    folders: Vec<PathBuf>,
     /// Write the explanation as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
@@ -36,28 +37,25 @@ fn read_event(text: &str) -> Result<u64, &'static str> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = &arguments.folder;
-    let live = folder.join("live");
-    let journals = if live.is_dir() { &live } else { folder };
-    let records = if folder.join(SUMMARY_FILE).is_file() {
-        read(folder)?.records
-    } else {
-        // A run that was killed has journals, counters and traces, and no tables.
-        let tables = read_tables(journals, &[])?;
-        let windows = windows(journals, tables.start_unix_us)?;
-        let scenario = journals.join("scenario.toml");
-        let flows = match fanin_scenario::load(&scenario.to_string_lossy(), &[]) {
-            Ok(loaded) => counted(journals, &Numbers::of(&loaded.scenario))?.rows,
-            // Journals alone are enough for an explanation.
-            Err(_) => Vec::new(),
-        };
-        Records { events: tables.rows, flows, windows, ..Records::default() }
+    let mut journals: Vec<PathBuf> = Vec::new();
+    for folder in &arguments.folders {
+        let live = folder.join("live");
+        let folder = if live.is_dir() { live } else { folder.clone() };
+        // A folder that was named twice, also as --out of the run and as the one below it, is read once.
+        if !journals.iter().any(|other| is_same(other, &folder)) {
+            journals.push(folder);
+        }
+    }
+    let journals: Vec<&Path> = journals.iter().map(PathBuf::as_path).collect();
+    let records = match &arguments.folders[..] {
+        [folder] if folder.join(SUMMARY_FILE).is_file() => read(folder)?.records,
+        _ => from_journals(&journals)?,
     };
     let tables =
         ExplainedTables { events: &records.events, flows: &records.flows, windows: &records.windows };
-    let found = explain(journals, tables, arguments.event)?;
-    let explanation =
-        found.ok_or_else(|| Failure::NoEvent { event: arguments.event, folder: folder.clone() })?;
+    let found = explain(&journals, tables, arguments.event)?;
+    let explanation = found
+        .ok_or_else(|| Failure::NoEvent { event: arguments.event, folders: arguments.folders.clone() })?;
     if let Some(json) = &arguments.json {
         json.write(&explanation)?;
     }
@@ -65,6 +63,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     output::print(&text(&explanation))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Returns the tables of a run from its journals, counters and traces. A run that was killed has no other tables, and
+/// neither has a system on several hosts.
+fn from_journals(folders: &[&Path]) -> Result<Records, Failure> {
+    let tables = read_tables(folders, &[])?;
+    let mut records = Records { events: tables.rows, ..Records::default() };
+    for folder in folders {
+        records.windows.extend(windows(folder, tables.start_unix_us)?);
+    }
+    records.windows.sort_by_key(|row| (row.flow, row.time_ps));
+    let scenario =
+        |folder: &&Path| fanin_scenario::load(&folder.join("scenario.toml").to_string_lossy(), &[]).ok();
+    // Journals alone are enough for an explanation.
+    let Some(loaded) = folders.iter().find_map(scenario) else { return Ok(records) };
+    let numbers = Numbers::of(&loaded.scenario);
+    for folder in folders {
+        records.flows.extend(counted(folder, &numbers)?.rows);
+    }
+    Ok(records)
 }
 
 fn text(explanation: &Explanation) -> String {

@@ -184,7 +184,7 @@ fn report(
     let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let hosts = loaded.scenario.collectors.hosts_per_rack;
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
-    let mut tables = read_tables(&folder, &racks)?;
+    let mut tables = read_tables(&[&folder], &racks)?;
     // Without its switches the network has no figures; the events have theirs.
     let (mut observed, switch_failure) = match watch.map(|watch| watch.finish(tables.start_unix_us)) {
         Some(Ok(observed)) => (Some(observed), None),
