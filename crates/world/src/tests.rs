@@ -1,5 +1,7 @@
 //! Regression tests of bugs found by simulated worlds.
 
+mod takeover;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
