@@ -2,8 +2,9 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{SMALL, fanin};
@@ -411,4 +412,74 @@ fn an_audit_reads_the_folders_of_all_hosts() {
         assert!(text(&refused.stderr).contains(reason), "{}", text(&refused.stderr));
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Runs a command; whether it worked.
+fn works(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
+}
+
+/// Keeps a disk full until the command ends. Returns its output.
+fn fill_until_the_end(mut child: Child, ballast: &Path) -> Output {
+    let mut file = std::fs::File::options().create(true).append(true).open(ballast).unwrap();
+    while child.try_wait().unwrap().is_none() {
+        // What is left of the last free page is smaller than any block.
+        for size in [1 << 20, 1 << 12, 1] {
+            while file.write(&vec![0; size]).is_ok_and(|written| written > 0) {}
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_run_whose_disk_is_full_to_the_end_says_what_was_lost() {
+    let disk = folder("full-disk");
+    let path = disk.to_str().unwrap();
+    if !works("mount", &["-t", "tmpfs", "-o", "size=60M", "fanin-full-disk", path]) {
+        std::fs::remove_dir(&disk).unwrap();
+        return common::skip::skip("mounting a small disk needs root");
+    }
+    let tested = std::panic::catch_unwind(|| {
+        let out = disk.join("run");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+        command.args(["run", "replay", "--loopback", "--out", out.to_str().unwrap()]).args(SMALL);
+        command.args(["--set", "run.duration=4 s", "--set", "live.drain=2 s"]);
+        let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = pipes.spawn().unwrap();
+        wait_for_ten_events(&out);
+        let output = fill_until_the_end(child, &disk.join("ballast"));
+        let (said, complaint) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{said}{complaint}");
+        // The verdict is there, although no table could be written.
+        let verdict = said
+            .lines()
+            .find(|line| line.contains(" events assigned = "))
+            .unwrap_or_else(|| panic!("{said}"));
+        let number = |before: &str| -> u64 {
+            let (number, _) = verdict.split_once(before).unwrap_or_else(|| panic!("{verdict}"));
+            number.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        let [assigned, rejected, stored, debug, lost] =
+            [" events assigned", " rejected", " stored", " in the debug stream", " lost"].map(number);
+        assert!(assigned >= 10 && stored + rejected > 0 && lost > 0, "{verdict}");
+        assert!(rejected + stored + debug + lost <= assigned, "{verdict}");
+        let named = format!("FAILED: {lost} of {assigned} events were lost");
+        assert!(said.contains(&named) && complaint.contains(&named[8..]), "{said}{complaint}");
+        assert!(!out.join("summary.json").exists());
+        assert!(
+            complaint.contains("note: cannot write ") && complaint.contains("No space left"),
+            "{complaint}"
+        );
+        // What the run left is audited with the same verdict once there is room.
+        std::fs::remove_file(disk.join("ballast")).unwrap();
+        let audited = fanin(&["audit", out.to_str().unwrap()]);
+        assert_eq!(audited.status.code(), Some(1));
+        assert!(text(&audited.stdout).contains(&named), "{}", text(&audited.stdout));
+    });
+    assert!(works("umount", &["--lazy", path]));
+    std::fs::remove_dir(&disk).unwrap();
+    if let Err(panic) = tested {
+        std::panic::resume_unwind(panic);
+    }
 }

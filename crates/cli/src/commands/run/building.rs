@@ -137,8 +137,12 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     if let Some(bench) = bench {
         bench.remove()?;
     }
-    // A loss of events is the more important failure than one to write tables.
-    ended.judge(stop, audited)?;
+    // A loss of events is the more important failure than one to write tables, which is then a note.
+    let judged = ended.judge(stop, audited);
+    if let (Err(_), Err(failure)) = (&judged, &written) {
+        output::note(&failure.to_string());
+    }
+    judged?;
     let reported = written?;
     ended.judge_fragments(&reported)?;
     reported.invalid.map_or(Ok(AttemptEnd::Done), |reason| Err(Failure::Bottleneck { reason }))
