@@ -23,6 +23,8 @@ use crate::traffic::{Counts, Traffic};
 const SERVE_FRAMES_PER_S: u64 = 2_000;
 /// Frames a second of the soak.
 const SOAK_FRAMES_PER_S: u64 = 40_000;
+/// More frames than the soak holds at once: its sources catch up 1024 after a pause of the process.
+const SOAK_FRAMES_AT_ONCE: usize = 4096;
 
 const USAGE: &str = "usage: busy serve HTTP_ADDRESS [SOCKET] | busy soak SECONDS";
 
@@ -75,7 +77,8 @@ fn serve(settings: &ControlSettings) -> ExitCode {
 fn soak(time: Duration) -> ExitCode {
     let config = traffic::config();
     let counts = Arc::new(Counts::default());
-    let traffic = Traffic::new(&config, SOAK_FRAMES_PER_S, Arc::clone(&counts));
+    let mut traffic = Traffic::new(&config, SOAK_FRAMES_PER_S, Arc::clone(&counts));
+    traffic.use_memory(SOAK_FRAMES_AT_ONCE);
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
     let socket = std::env::temp_dir().join(format!("fanin-busy-{}.sock", std::process::id()));
     let settings = ControlSettings { socket: Some(socket.clone()), ..ControlSettings::default() };

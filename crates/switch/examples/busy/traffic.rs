@@ -113,6 +113,17 @@ impl Traffic {
         }
     }
 
+    /// Takes this number of frames at once, and frees them. The kernel provides packet memory when it is first used, in
+    /// huge pages of 2 MB: without this, a late burst would look like a leak.
+    pub(crate) fn use_memory(&mut self, frames: usize) {
+        let frame = [0; FRAME_BYTES_MAX];
+        let made: Vec<Buffer> = (0..frames).map_while(|_| self.ports.make(&frame)).collect();
+        // The first frames are the next to be used again.
+        for handle in made.into_iter().rev() {
+            self.ports.free(Received { handle, bytes: frame.len() as u32 });
+        }
+    }
+
     /// Writes the frame of this number in its flow; the bytes depend on the flow and the number only.
     fn fill(&mut self, source: u8, collector: u8, number: u32) {
         let length = FRAME_BYTES_MIN
