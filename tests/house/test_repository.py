@@ -94,7 +94,7 @@ def test_the_change_log_has_an_unreleased_section_that_speaks_of_the_contract(ro
 
 
 def test_scripts_can_be_run(root: Path) -> None:
-    for name in (".ci/run", "scripts/setup.sh"):
+    for name in (".ci/run", ".ci/nightly", "scripts/setup.sh"):
         assert os.access(root / name, os.X_OK), name
         subprocess.run(["bash", "-n", root / name], check=True)
 

@@ -423,7 +423,7 @@ fn works(program: &str, arguments: &[&str]) -> bool {
 fn fill_until_the_end(mut child: Child, ballast: &Path) -> Output {
     let mut file = std::fs::File::options().create(true).append(true).open(ballast).unwrap();
     while child.try_wait().unwrap().is_none() {
-        // What is left of the last free page is smaller than any block.
+        // Smaller and smaller blocks, until no byte is free.
         for size in [1 << 20, 1 << 12, 1] {
             while file.write(&vec![0; size]).is_ok_and(|written| written > 0) {}
         }
@@ -471,7 +471,7 @@ fn a_run_whose_disk_is_full_to_the_end_says_what_was_lost() {
             complaint.contains("note: cannot write ") && complaint.contains("No space left"),
             "{complaint}"
         );
-        // What the run left is audited with the same verdict once there is room.
+        // With free space again, an audit of the files has the same verdict.
         std::fs::remove_file(disk.join("ballast")).unwrap();
         let audited = fanin(&["audit", out.to_str().unwrap()]);
         assert_eq!(audited.status.code(), Some(1));

@@ -1,6 +1,8 @@
 //! A standby on real processes: the supervisor is killed and not started again.
 
 mod common;
+#[path = "../../../tests/skip.rs"]
+mod skip;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -43,7 +45,9 @@ drain = "20 s"
 struct Pair {
     folder: PathBuf,
     children: Vec<(Role, u16, Child)>,
-    /// Versions of messages that processes speak.
+    /// The program of processes that are started.
+    program: PathBuf,
+    /// Versions of messages that processes speak; empty for a program that does not have this option.
     versions: &'static str,
 }
 
@@ -58,12 +62,16 @@ impl Pair {
 
     fn start_with(name: &str, scenario: &str, versions: &'static str) -> Self {
         let mut pair = Self::prepare(name, scenario, versions);
+        pair.spawn_all();
+        pair
+    }
+
+    fn spawn_all(&mut self) {
         for (role, count) in
             [(Role::Logger, 2), (Role::Readout, 3), (Role::Supervisor, 2), (Role::Collector, 2)]
         {
-            (0..count).for_each(|index| pair.spawn(role, index));
+            (0..count).for_each(|index| self.spawn(role, index));
         }
-        pair
     }
 
     /// The folder of a system that does not run.
@@ -82,18 +90,18 @@ impl Pair {
         std::fs::write(folder.join("system.toml"), format!("insecure = true\n{text}")).unwrap();
         System::load(&folder.join("system.toml")).unwrap_or_else(|error| panic!("{error}"));
         place.ready();
-        Self { folder, children: Vec::new(), versions }
+        Self { folder, children: Vec::new(), program: program(), versions }
     }
 
     fn spawn(&mut self, role: Role, index: u16) {
-        let versions = self.versions;
-        self.spawn_with(role, index, &["--versions", versions]);
+        let options = ["--versions", self.versions];
+        self.spawn_with(role, index, if self.versions.is_empty() { &[] } else { &options });
     }
 
     fn spawn_with(&mut self, role: Role, index: u16, options: &[&str]) {
         let log = self.folder.join(format!("{}.log", process_name(role, index)));
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
-        let mut command = Command::new(program());
+        let mut command = Command::new(&self.program);
         command.args(["node", role.name()]).arg(self.folder.join("system.toml"));
         command.args(["--index", &index.to_string()]).args(options).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
@@ -145,7 +153,8 @@ impl Pair {
         });
     }
 
-    fn finish(mut self, folders: &[&Path]) -> Audit {
+    /// Stops all processes in order.
+    fn end_all(&mut self) {
         for role in [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout] {
             for index in 0..3 {
                 if self.children.iter().any(|(of, number, _)| (*of, *number) == (role, index)) {
@@ -153,6 +162,27 @@ impl Pair {
                 }
             }
         }
+    }
+
+    /// Stops each process in order and starts it again, one after the other, under load.
+    fn replace_each(&mut self) {
+        let assigned = |pair: &Self| pair.assigned("supervisor").max(pair.assigned("standby"));
+        for (role, count) in
+            [(Role::Logger, 2), (Role::Readout, 3), (Role::Collector, 2), (Role::Supervisor, 2)]
+        {
+            for index in 0..count {
+                self.wait_paired();
+                self.end(role, index, Signal::TERM);
+                self.spawn(role, index);
+                let before = assigned(self);
+                // More events than there are units: events are finished again.
+                self.wait("assigning again", |pair| assigned(pair) > before + 50);
+            }
+        }
+    }
+
+    fn finish(mut self, folders: &[&Path]) -> Audit {
+        self.end_all();
         let data = self.folder.join("data");
         let scope = AuditScope { folders, data: &[&data], loggers: true, assigned_min: 1 };
         let audited = audit(&scope).unwrap_or_else(|finding| panic!("{}: {finding}", self.folder.display()));
@@ -240,34 +270,97 @@ fn a_supervisor_goes_on_without_its_standby() {
     assert!(audited.totals.assigned > 150, "{audited:?}");
 }
 
+/// The scenario with times for a busy machine, whose processes may take long to start.
+fn patient() -> String {
+    SCENARIO
+        .replace("request_timeout = \"500 ms\"", "request_timeout = \"30 s\"")
+        .replace("readout_wait = \"400 ms\"", "readout_wait = \"30 s\"")
+}
+
 #[test]
 fn every_process_is_upgraded_in_order_and_nothing_is_lost() {
-    // Processes of a busy machine may take long to start.
-    let scenario = SCENARIO
-        .replace("request_timeout = \"500 ms\"", "request_timeout = \"30 s\"")
-        .replace("readout_wait = \"400 ms\"", "readout_wait = \"30 s\"");
+    let scenario = patient();
     let mut pair = Pair::start_with("rolling", &scenario, OLD);
     let assigned = |pair: &Pair| pair.assigned("supervisor").max(pair.assigned("standby"));
     pair.wait("assigning", |pair| assigned(pair) > 50);
     assert!(!pair.log("standby").contains("version=2"));
     pair.versions = NEW;
-    for (role, count) in [(Role::Logger, 2), (Role::Readout, 3), (Role::Collector, 2), (Role::Supervisor, 2)]
-    {
-        for index in 0..count {
-            pair.wait_paired();
-            pair.end(role, index, Signal::TERM);
-            pair.spawn(role, index);
-            let before = assigned(&pair);
-            // More events than there are units: events are finished again.
-            pair.wait("assigning again", |pair| assigned(pair) > before + 50);
-        }
-    }
+    pair.replace_each();
     // The last connections between the supervisors, and to a readout that was upgraded before them.
     for (process, peer) in [("standby", "supervisor"), ("supervisor", "standby"), ("supervisor", "readout 0")]
     {
         let log = pair.log(process);
         let last = log.lines().rfind(|line| line.contains(&format!(" connected peer={peer} version=")));
         assert!(last.is_some_and(|line| line.contains("version=2")), "{process}, {peer}: {last:?}");
+    }
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert_eq!((audited.totals.debug, audited.missing), (0, 0), "{audited:?}");
+    assert_eq!(audited.totals.assigned, audited.totals.rejected + audited.totals.stored, "{audited:?}");
+}
+
+/// Runs a command in the repository, and returns what it prints.
+fn output(program: &str, arguments: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(program).args(arguments).current_dir(root).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Returns the program of the release that `FANIN_PREVIOUS` names as a git reference. It is built once.
+fn previous() -> Option<PathBuf> {
+    let Ok(reference) = std::env::var("FANIN_PREVIOUS") else {
+        skip::not_asked("FANIN_PREVIOUS names no earlier release, as a git reference");
+        return None;
+    };
+    let commit = output("git", &["rev-parse", "--verify", "--short=12", &format!("{reference}^{{commit}}")]);
+    let all = program().ancestors().nth(3).unwrap().join("previous");
+    let (build, folder) = (all.join("build"), all.join(&commit));
+    let program = folder.join("process");
+    if !program.exists() {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        std::fs::create_dir_all(&folder).unwrap();
+        let unpack = r#"git archive "$1" | tar -x -C "$2""#;
+        output("sh", &["-c", unpack, "sh", &commit, &text(&folder)]);
+        let (manifest, target) = (text(&folder.join("Cargo.toml")), text(&build));
+        let places = ["--manifest-path", &manifest, "--target-dir", &target];
+        let build_arguments = ["build", "--locked", "--package", "fanin-node", "--example", "process"];
+        output(env!("CARGO"), &[&build_arguments[..], &places].concat());
+        std::fs::copy(build.join("debug/examples/process"), &program).unwrap();
+    }
+    Some(program)
+}
+
+/// The previous release runs a system, and this one takes its place: one process after the other if both greet alike. If
+/// not, the processes say so, and all are stopped before this release goes on with their files.
+#[test]
+fn a_system_of_the_previous_release_is_upgraded_and_nothing_is_lost() {
+    let Some(previous) = previous() else { return };
+    let mut pair = Pair::prepare("previous", &patient(), "");
+    pair.program = previous;
+    pair.spawn_all();
+    let assigned = |pair: &Pair| pair.assigned("supervisor").max(pair.assigned("standby"));
+    pair.wait("assigning", |pair| assigned(pair) > 50);
+    pair.wait_paired();
+    pair.end(Role::Logger, 1, Signal::TERM);
+    (pair.program, pair.versions) = (program(), NEW);
+    let old_lines = pair.log("logger-1").lines().count();
+    pair.spawn(Role::Logger, 1);
+    let log = |pair: &Pair| pair.log("logger-1").lines().skip(old_lines).collect::<Vec<_>>().join("\n");
+    let is_refused = |pair: &Pair| log(pair).contains(" is needed; upgrade the process that ");
+    pair.wait("an answer", |pair| is_refused(pair) || log(pair).contains(" connected peer=collector "));
+    if is_refused(&pair) {
+        eprintln!("the previous release greets otherwise: all its processes are stopped first");
+        let before = assigned(&pair);
+        pair.wait("assigning without the logger", |pair| assigned(pair) > before + 50);
+        pair.end_all();
+        pair.spawn_all();
+        let before = assigned(&pair);
+        pair.wait("assigning with this release", |pair| assigned(pair) > before + 50);
+        pair.wait_paired();
+    } else {
+        pair.replace_each();
     }
     let folder = pair.folder.clone();
     let audited = pair.finish(&[&folder]);

@@ -114,7 +114,7 @@ impl Traffic {
     }
 
     /// Takes this number of frames at once, and frees them. The kernel provides packet memory when it is first used, in
-    /// huge pages of 2 MB: without this, a late burst would look like a leak.
+    /// huge pages of 2 MB. Without this, a late burst looks like a leak.
     pub(crate) fn use_memory(&mut self, frames: usize) {
         let frame = [0; FRAME_BYTES_MAX];
         let made: Vec<Buffer> = (0..frames).map_while(|_| self.ports.make(&frame)).collect();

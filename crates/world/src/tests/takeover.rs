@@ -53,10 +53,10 @@ fn play(has_power: bool) -> (u32, u64) {
 #[test]
 fn a_takeover_stops_assignment_for_less_than_3_s() {
     let (takeovers, longest) = play(false);
-    println!("{takeovers} dead hosts: {} ms at most", longest / MS);
+    eprintln!("{takeovers} dead hosts: {} ms at most", longest / MS);
     assert!(takeovers > 50, "{takeovers}");
     // A dead host is noticed by its silence alone, a dead process at once.
     let (takeovers, longest_of_process) = play(true);
-    println!("{takeovers} dead processes: {} ms at most", longest_of_process / MS);
+    eprintln!("{takeovers} dead processes: {} ms at most", longest_of_process / MS);
     assert!(takeovers > 50 && longest_of_process < longest, "{takeovers}, {longest_of_process} ns");
 }
