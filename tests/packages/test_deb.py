@@ -1,5 +1,6 @@
 """The Debian package: installed on a machine of its own, where its units run a system."""
 
+import contextlib
 import re
 import secrets
 import subprocess
@@ -62,6 +63,12 @@ def wait_for_more_events(host: Machine) -> None:
     wait_for(lambda: stored_bytes(host) > before, f"more than {before} B stored", report)
 
 
+def ask(host: Machine, port: int, page: str) -> str:
+    """Return a page that a process serves."""
+    program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+    return host.run("python3", "-c", program, f"http://127.0.0.1:{port}/{page}")
+
+
 def test_the_package_holds_what_it_should(deb: Path, root: Path) -> None:
     version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     fields = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, text=True, check=True).stdout
@@ -122,9 +129,8 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
     for unit in UNITS:
         assert state(host, unit, "User", "ActiveState", "NRestarts") == ["fanin", "active", "0"], unit
 
-    ask = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
     for port in range(9100, 9100 + len(ROLES)):
-        assert host.run("python3", "-c", ask, f"http://127.0.0.1:{port}/readyz")
+        assert ask(host, port, "readyz")
 
     # An upgrade leaves running processes alone.
     processes = [state(host, unit, "MainPID") for unit in UNITS]
@@ -149,3 +155,64 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
         said = host.run("fanin", "events", "verify", path, "--against", "km3net", "--cycle")
         assert "\n0 faults" in said, said
         assert " 0 different" in said, said
+
+
+def test_the_units_run_a_standby_that_takes_over(host: Machine) -> None:
+    roles = (*ROLES, "supervisor-1")
+    folders = ("/var/lib/fanin/standby", "/data/fanin/standby")
+    host.run("install", "--directory", "--owner=fanin", "--group=fanin", "/var/lib/fanin", *folders)
+    changes = {
+        '"/var/lib/fanin"': f'"{folders[0]}"',
+        '"/data/fanin"': f'"{folders[1]}"',
+        "run = 1": "run = 2",
+        'supervisor = "127.0.0.1:7000"': 'supervisor = "127.0.0.1:7000"\nstandby = "127.0.0.1:7001"',
+    }
+    text = SYSTEM
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    host.put("/etc/fanin/system.toml", text.encode())
+    host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
+    host.run("chmod", "644", "/etc/fanin/system.toml")
+    # It gives the key to the service.
+    host.run("systemd-tmpfiles", "--create", "fanin.conf")
+    ports = dict(zip(roles, range(9100, 9200), strict=False))
+    for role, port in ports.items():
+        host.put(f"/etc/fanin/{role}.env", f"FANIN_OPTIONS=--metrics 127.0.0.1:{port}\n".encode())
+
+    def is_so(role: str, metric: str) -> bool:
+        """Return whether a supervisor serves its metrics, and this one is 1."""
+        with contextlib.suppress(AssertionError):
+            lines = ask(host, ports[role], "metrics").splitlines()
+            return any(re.match(rf"fanin_supervisor_{metric}{{.*}} 1$", line) for line in lines)
+        return False
+
+    def wait_until(role: str, metric: str) -> None:
+        report = lambda: host.run("journalctl", "-u", "fanin@supervisor-*", "-n", "40", both=True)  # noqa: E731
+        wait_for(lambda: is_so(role, metric), f"{role} {metric}", report)
+
+    def wait_paired(leader: str) -> None:
+        wait_until("supervisor-0", "paired")
+        wait_until("supervisor-1", "paired")
+        assert is_so(leader, "leads")
+
+    host.run("systemctl", "start", *(f"fanin@{role}.service" for role in roles), both=True)
+    wait_for_more_events(host)
+    wait_paired("supervisor-0")
+    # Its host dies: systemd, which would start it again, is asked to stop it before it does.
+    first = "fanin@supervisor-0.service"
+    host.run("sh", "-c", f"systemctl kill --signal=KILL {first}; systemctl stop {first}", both=True)
+    wait_until("supervisor-1", "leads")
+    wait_for_more_events(host)
+    # It comes back, and follows. Then the standby is stopped in order, as for an upgrade.
+    host.run("systemctl", "start", first, both=True)
+    wait_paired("supervisor-1")
+    host.run("systemctl", "restart", "fanin@supervisor-1.service")
+    wait_until("supervisor-0", "leads")
+    wait_for_more_events(host)
+    wait_paired("supervisor-0")
+
+    for kind in ("supervisor", "collector", "logger", "readout"):
+        host.run("systemctl", "stop", *(f"fanin@{role}.service" for role in roles if role.startswith(kind)))
+    said = host.run("fanin", "audit", *folders)
+    assert " + 0 lost" in said, said
