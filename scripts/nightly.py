@@ -110,8 +110,8 @@ def worlds(_state: State, night: Time) -> Iterator[Run]:
     """Play worlds with seeds of the day, some at a time."""
 
     def judge(ended: Ended) -> Verdict:
-        found = re.search(r"^(\d+) of \d+ seeds, (\d+) failed", ended.text, re.MULTILINE)
-        played = int(found[1]) if found else 0
+        # Lines of progress come before the summary.
+        played = int((re.findall(r"^(\d+) of \d+ seeds, ", ended.text, re.MULTILINE) or ["0"])[-1])
         holds = ended.code == 0 and played == WORLDS_AT_ONCE
         return Verdict(holds, last(ended.text, " seeds, "), totals={"worlds": played})
 

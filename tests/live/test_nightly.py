@@ -65,11 +65,12 @@ def test_each_part_reads_what_its_command_prints() -> None:
     def first(name: str) -> Run:
         return next(iter(by_name[name].runs({"totals": {}}, night)))
 
+    progress = "16 of 2000 seeds, 0 failed; 9 events, 1 faults\n"
     summary = (
-        "2000 of 2000 seeds, 0 failed; 9 events, 1 faults, at most 3 steps, 4 s simulated in 5 s: 1 seeds/s\n"
+        progress + "2000 of 2000 seeds, 0 failed; 90 events, 9 faults, 4 s simulated in 5 s: 400.0 seeds/s\n"
     )
     assert first("worlds").judge(Ended(0, summary)).totals == {"worlds": 2000}
-    assert not first("worlds").judge(Ended(0, summary.replace("2000 of", "1999 of"))).passed
+    assert not first("worlds").judge(Ended(0, summary.replace("\n2000 of", "\n1999 of"))).passed
     fed = first("fuzz").judge(Ended(0, "seed 1\nfuzz target atlas: 12 inputs\nfuzz target mdf: 30 inputs\n"))
     assert fed.passed
     assert fed.totals == {"inputs atlas": 12, "inputs mdf": 30, "inputs": 42}
