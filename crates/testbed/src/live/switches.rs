@@ -143,14 +143,18 @@ fn full_frame(network: &LiveNetwork) -> Bytes {
     Bytes::new(network.graph.frame_bytes.into())
 }
 
-/// Returns the packet memory for a switch with these ports.
+/// Returns the packet memory for a switch with these ports. The kernel keeps an entry of each chunk for each port, so that
+/// a network of hundreds of ports starts faster with less memory.
 fn memory(switch: &LiveSwitch, is_uplink: &[bool]) -> Bytes {
     let layout = switch.settings.layout(is_uplink);
     // Frames may be far smaller than their chunks.
     let held = layout.and_then(|layout| layout.size()).map_or(u64::MAX, |size| size.get().saturating_mul(4));
     // Connections cannot have as much in flight as the largest memories hold.
     let held = if held > MEMORY_MAX { DEEP_BYTES } else { held };
-    Bytes::new((is_uplink.len() as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
+    let drivers = is_uplink.len() as u64 * DRIVER_BYTES;
+    // Half of the drivers' chunks wait for frames that arrive. The other half is for frames that have left the queues, whose
+    // memory is four times that of full frames.
+    Bytes::new(drivers.max(drivers / 2 + held).clamp(MEMORY_MIN, MEMORY_MAX))
 }
 
 fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
@@ -368,6 +372,17 @@ mod tests {
             let simulated = simulated.with_cells(overhead, Bytes::new(1));
             assert_eq!(live, simulated, "{scheme:?}");
         }
+    }
+
+    #[test]
+    fn drivers_of_many_ports_share_the_memory_of_the_queues() {
+        let sets = ["tor.buffering=dedicated", "tor.buffer=64 kB"].map(str::to_owned);
+        let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
+        let of_ports = |ports: usize| memory(&network.switches[0], &vec![false; ports]).get();
+        assert_eq!(of_ports(8), MEMORY_MIN);
+        // What each port's driver may hold, and what its queue holds in full frames beyond the chunks for arrivals.
+        let (many, drivers, queues) = (of_ports(300), 300 * DRIVER_BYTES, 300 * 64_000);
+        assert!(many >= drivers.max(drivers / 2 + 4 * queues) && many < drivers + queues, "{many}");
     }
 
     #[test]
