@@ -208,8 +208,8 @@ def previous(_state: State, _night: Time) -> Iterator[Run]:
         words = last(ended.text, "test result|greets otherwise|No such")
         return Verdict(ended.code == 0 and "1 passed" in ended.text and "SKIPPED" not in ended.text, words)
 
-    command = ["cargo", "test", "--package", "fanin-node", "--test", "standby", "previous_release"]
-    command += ["--", "--nocapture"]
+    command = ["cargo", "test", "--package", "fanin-node", "--test", "standby", "--example", "process"]
+    command += ["previous_release", "--", "--nocapture"]
     if reference:
         yield Run(reference[:12], command, judge, {"FANIN_PREVIOUS": reference})
     else:
