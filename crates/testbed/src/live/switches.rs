@@ -380,7 +380,7 @@ mod tests {
         let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
         let of_ports = |ports: usize| memory(&network.switches[0], &vec![false; ports]).get();
         assert_eq!(of_ports(8), MEMORY_MIN);
-        // What each port's driver may hold, and what its queue holds in full frames beyond the chunks for arrivals.
+        // More than drivers alone need, and less than drivers and queues of full frames.
         let (many, drivers, queues) = (of_ports(300), 300 * DRIVER_BYTES, 300 * 64_000);
         assert!(many >= drivers.max(drivers / 2 + 4 * queues) && many < drivers + queues, "{many}");
     }
