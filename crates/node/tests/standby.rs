@@ -316,18 +316,21 @@ fn previous() -> Option<PathBuf> {
     };
     let commit = output("git", &["rev-parse", "--verify", "--short=12", &format!("{reference}^{{commit}}")]);
     let all = program().ancestors().nth(3).unwrap().join("previous");
-    let (build, folder) = (all.join("build"), all.join(&commit));
+    let folder = all.join(&commit);
     let program = folder.join("process");
     if !program.exists() {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         std::fs::create_dir_all(&folder).unwrap();
         let unpack = r#"git archive "$1" | tar -x -C "$2""#;
         output("sh", &["-c", unpack, "sh", &commit, &text(&folder)]);
+        // A target directory of its own: cargo takes what another commit has built there for this one's.
+        let build = folder.join("target");
         let (manifest, target) = (text(&folder.join("Cargo.toml")), text(&build));
         let places = ["--manifest-path", &manifest, "--target-dir", &target];
         let build_arguments = ["build", "--locked", "--package", "fanin-node", "--example", "process"];
         output(env!("CARGO"), &[&build_arguments[..], &places].concat());
         std::fs::copy(build.join("debug/examples/process"), &program).unwrap();
+        std::fs::remove_dir_all(build).unwrap();
     }
     Some(program)
 }
