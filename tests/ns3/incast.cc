@@ -4,11 +4,17 @@
 //
 //   incast --senders=16 --mss=1460 --seed=1 --seconds=5
 //
+// With `--lost=3,8` it loses the fourth and ninth data segment of the first server, and prints a line for each that this
+// server sends: time in ns, offset, bytes.
+//
 // Settings are those of scenarios/incast.toml with the profile `ns3-newreno`.
 
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "ns3/core-module.h"
@@ -25,6 +31,28 @@ constexpr uint32_t kRequestBytes = 64;
 
 uint64_t drops = 0, timeouts = 0;
 
+// The data segments of one device that its link loses, by their number.
+struct Losses {
+    Ptr<PointToPointNetDevice> sender;
+    std::set<uint64_t> numbers;
+    uint64_t count = 0;
+
+    // Prints a data segment of the device. Returns true if it is lost.
+    bool Loses(Ptr<const Packet> packet, Ptr<PointToPointNetDevice> from) {
+        PppHeader ppp;
+        Ipv4Header ip;
+        TcpHeader tcp;
+        Ptr<Packet> rest = packet->Copy();
+        if (numbers.empty() || from != sender || rest->RemoveHeader(ppp) == 0 || rest->RemoveHeader(ip) == 0 ||
+            rest->RemoveHeader(tcp) == 0 || rest->GetSize() == 0) {
+            return false;
+        }
+        std::cout << Simulator::Now().GetPicoSeconds() / 1000 << ' ' << tcp.GetSequenceNumber().GetValue() - 1 << ' '
+                  << rest->GetSize() << '\n';
+        return numbers.count(count++) > 0;
+    }
+} losses;
+
 // A link that delivers each frame up to `jitter` picoseconds late. ns-3 serves the occurrences of one instant in the
 // order of scheduling; a picosecond decides by chance instead.
 class FairChannel : public PointToPointChannel {
@@ -35,6 +63,9 @@ class FairChannel : public PointToPointChannel {
         return id;
     }
     bool TransmitStart(Ptr<const Packet> packet, Ptr<PointToPointNetDevice> from, Time on_wire) override {
+        if (losses.Loses(packet, from)) {
+            return true;
+        }
         on_wire += PicoSeconds(static_cast<int64_t>(random_->GetValue(0.0, jitter)));
         return PointToPointChannel::TransmitStart(packet, from, on_wire);
     }
@@ -187,7 +218,13 @@ int main(int argc, char* argv[]) {
     command.AddValue("delay", "largest service delay, microseconds", delay_us_max);
     command.AddValue("jitter", "largest random delay of a frame on a link, ps; 0: ties by scheduling",
                      FairChannel::jitter);
+    std::string lost;
+    command.AddValue("lost", "numbers of the first server's data segments that are lost, by commas", lost);
     command.Parse(argc, argv);
+    std::istringstream words(lost);
+    for (std::string word; std::getline(words, word, ',');) {
+        losses.numbers.insert(std::stoull(word));
+    }
     RngSeedManager::SetRun(seed);
 
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
@@ -223,6 +260,9 @@ int main(int argc, char* argv[]) {
         channel->SetAttribute("Delay", StringValue("25us"));
         DynamicCast<PointToPointNetDevice>(devices.Get(0))->Attach(channel);
         DynamicCast<PointToPointNetDevice>(devices.Get(1))->Attach(channel);
+        if (i == 1) {
+            losses.sender = DynamicCast<PointToPointNetDevice>(devices.Get(1));
+        }
         if (i == 0) {
             // Host 0 is the client; its port of the switch is the shallow one.
             auto device = DynamicCast<PointToPointNetDevice>(devices.Get(0));

@@ -44,7 +44,9 @@ impl Endpoint {
                 return;
             }
             // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
-            if updates_window || segment.payload > 0 || self.flight.size == 0 {
+            // ns-3 does not look at the window.
+            let is_update = updates_window && config.reduction != Reduction::Ns3;
+            if is_update || segment.payload > 0 || self.flight.size == 0 {
                 return;
             }
         }
@@ -126,7 +128,8 @@ impl Endpoint {
         self.measure_rtt(config, now, segment, &newly, advances);
         self.note_reordering(config, prior_fack, &newly);
 
-        let is_duplicate = !advances && segment.payload == 0 && !updates_window;
+        let is_update = updates_window && config.reduction != Reduction::Ns3;
+        let is_duplicate = !advances && segment.payload == 0 && !is_update;
         let has_ece = segment.flags.contains(Flags::ECE);
         let mut ack = AckEvent {
             now,
@@ -139,13 +142,15 @@ impl Endpoint {
             has_ece,
             ts_echo: if segment.flags.contains(Flags::TIMESTAMP) { segment.ts_echo } else { 0 },
         };
-        if !config.sack {
+        if !config.sack && config.reduction != Reduction::Ns3 {
             ack.delivered = self.count_duplicates(config, is_duplicate, newly.acked);
         }
         self.judge_probe(config, &ack, segment.ack, newly_sacked > 0);
         let is_dubious =
             is_duplicate || newly_sacked > 0 || has_ece || self.ca_state != CongestionState::Open;
-        if is_dubious {
+        if config.reduction == Reduction::Ns3 {
+            self.handle_dubious_ack_as_ns3(config, now, &mut ack);
+        } else if is_dubious {
             self.handle_dubious_ack(config, now, &mut ack, newly.original, newly_sacked > 0);
         }
         // Growth or reduction of the window (tcp_cong_control).
@@ -163,7 +168,10 @@ impl Endpoint {
             && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)
         {
-            let acked = if config.reduction == Reduction::Proportional { ack.delivered } else { newly.acked };
+            let acked = match config.reduction {
+                Reduction::Proportional | Reduction::Ns3 => ack.delivered,
+                Reduction::AtOnce | Reduction::RateHalving => newly.acked,
+            };
             if acked > 0 {
                 self.congestion.on_ack(config, &mut self.window, AckSample { acked, ..sample });
             }
@@ -285,12 +293,6 @@ impl Endpoint {
     fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
         assert!(!config.sack, "with SACK, duplicate ACKs are not counted");
         let segment = config.segment_units();
-        if is_duplicate
-            && self.ca_state == CongestionState::Loss
-            && config.timeout_rules == crate::TimeoutRules::Ns3
-        {
-            return 0;
-        }
         if is_duplicate {
             let most = self.flight.size.saturating_sub(self.flight.lost);
             let before = self.flight.sacked;

@@ -316,6 +316,40 @@ impl Flight {
         self.verify_left_out(config);
     }
 
+    /// Declares the first segment lost, whatever its state: a mark or a copy in the network counts no more
+    /// (`TcpTxBuffer::MarkHeadAsLost` of ns-3).
+    pub(crate) fn declare_head_lost(&mut self, config: &Config) {
+        let Some(&SegmentRun { start, mss, .. }) = self.runs.front() else { return };
+        self.split_at(config, start + u64::from(mss));
+        let Some(&SegmentRun { len, state, .. }) = self.runs.front() else { return };
+        let units = config.units(len, mss);
+        self.forget(state, units);
+        self.lost += units;
+        self.unrepaired += units;
+        if let Some(run) = self.runs.front_mut() {
+            run.state = state & EVER_RETRANSMITTED | LOST;
+        }
+    }
+
+    /// Declares the first segment lost if it is marked as received, and marks one more above it (`TcpTxBuffer::DiscardUpTo`).
+    pub(crate) fn declare_marked_head_lost(&mut self, config: &Config) {
+        if self.runs.front().is_some_and(|run| run.is(SACKED)) {
+            self.declare_head_lost(config);
+            self.mark_next(config);
+        }
+    }
+
+    /// Marks the first segment above the head that is not marked yet as received (`TcpTxBuffer::AddRenoSack` of ns-3).
+    pub(crate) fn mark_next(&mut self, config: &Config) {
+        let Some(&SegmentRun { start: head, mss, .. }) = self.runs.front() else { return };
+        let above = head + u64::from(mss);
+        let Some(index) = self.runs.position(|run| run.end() > above && !run.is(SACKED)) else { return };
+        let run = self.runs[index];
+        let start = run.start.max(above);
+        let end = run.end().min(start + u64::from(run.mss));
+        self.sack(config, start, end, 0, &mut NewlyAcked::default());
+    }
+
     /// Withdraws all declared losses (`tcp_undo_cwnd_reduction` with `unmark_loss`).
     pub(crate) fn unmark_lost(&mut self) {
         for run in self.runs.iter_mut() {

@@ -85,6 +85,7 @@ mod endpoint;
 mod flight;
 mod loss_detection;
 mod model;
+mod ns3_recovery;
 mod profile;
 mod receiver;
 mod recovery;

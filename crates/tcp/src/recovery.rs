@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, LossDetection, WindowUnit};
+use crate::config::{Config, LossDetection, Reduction, WindowUnit};
 use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::loss_detection::RackState;
@@ -25,6 +25,8 @@ pub(crate) struct RecoveryState {
     retransmitted_below: u64,
     /// True if a partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
     had_partial_ack: bool,
+    /// Duplicate ACKs since the last new acknowledgement, outside of recovery; counted for ns-3 only.
+    duplicates: u32,
     pub(crate) undo: UndoState,
     pub(crate) reduction: ReductionCourse,
     pub(crate) rack: RackState,
@@ -40,6 +42,7 @@ impl RecoveryState {
                 high_seq: snd_nxt,
                 retransmitted_below: 0,
                 had_partial_ack: false,
+                duplicates: 0,
                 undo: UndoState::default(),
                 reduction: ReductionCourse::default(),
                 rack: RackState::new(),
@@ -67,6 +70,17 @@ impl RecoveryState {
     /// Notes that no retransmission lies at `offset` or above.
     pub(crate) fn forget_retransmissions(&mut self, offset: u64) {
         self.retransmitted_below = self.retransmitted_below.min(offset);
+    }
+
+    /// Counts a duplicate ACK. Returns how many there are since the last new acknowledgement.
+    pub(crate) fn count_duplicate(&mut self) -> u32 {
+        self.duplicates += 1;
+        self.duplicates
+    }
+
+    /// Forgets the duplicate ACKs that were counted.
+    pub(crate) fn forget_duplicates(&mut self) {
+        self.duplicates = 0;
     }
 
     /// Notes a partial ACK. Returns true if this recovery had one before.
@@ -230,7 +244,7 @@ impl Endpoint {
     }
 
     /// Enters fast recovery (`tcp_enter_recovery`).
-    fn enter_recovery(&mut self, config: &Config, has_ece: bool) {
+    pub(crate) fn enter_recovery(&mut self, config: &Config, has_ece: bool) {
         assert!(
             !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
             "recovery begins again before it ends"
@@ -245,10 +259,11 @@ impl Endpoint {
         let recovery = self.recovery_mut();
         recovery.undo.begin(snd_una, retransmitted);
         recovery.had_partial_ack = false;
+        recovery.duplicates = 0;
         recovery.begin_episode(snd_nxt);
         self.ca_state = CongestionState::Recovery;
         self.forced = Forced::LostHead;
-        if config.detection() == LossDetection::DuplicateAcks {
+        if config.detection() == LossDetection::DuplicateAcks && config.reduction != Reduction::Ns3 {
             self.mark_head_lost(config);
         }
     }

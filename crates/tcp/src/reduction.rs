@@ -52,6 +52,37 @@ impl ReductionCourse {
         // The first retransmission is always sent.
         if self.sent == 0 { quota.max(config.segment_units()) } else { quota }
     }
+
+    /// Takes the bytes that an ACK acknowledges, 0 by a duplicate. Returns the bytes that may be sent, or nothing if the window stays
+    /// (`TcpPrrRecovery::DoRecovery`). Its sums have 32 bits: they wrap around.
+    pub(crate) fn quota_of_ns3(
+        &mut self,
+        segment: u32,
+        acked: u32,
+        is_safe: bool,
+        pipe: u32,
+        ssthresh: u32,
+    ) -> Option<u32> {
+        let delivered = match acked {
+            0 if self.delivered >= self.prior_cwnd => return None,
+            0 => segment,
+            _ => acked,
+        };
+        self.delivered = self.delivered.wrapping_add(delivered);
+        let quota = if pipe > ssthresh {
+            let share = self.delivered.wrapping_mul(ssthresh);
+            if self.prior_cwnd == 0 {
+                0
+            } else {
+                i64::from(share.div_ceil(self.prior_cwnd)) - i64::from(self.sent)
+            }
+        } else {
+            let ahead = self.delivered.wrapping_sub(self.sent).max(delivered) as i32;
+            let limit = i64::from(ahead) + if is_safe { i64::from(segment) } else { 0 };
+            limit.min(i64::from(ssthresh - pipe))
+        };
+        Some(quota.max(if self.sent > 0 { 0 } else { i64::from(segment) }) as u32)
+    }
 }
 
 impl Endpoint {
@@ -61,18 +92,21 @@ impl Endpoint {
             !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
             "a loss reduces the window once"
         );
-        let flight_size = self.flight_at_loss(config);
+        let flight_size = match config.reduction {
+            // The head was declared lost before, but counts.
+            Reduction::Ns3 => self.flight.pipe() + config.segment_units(),
+            _ => self.flight_at_loss(config),
+        };
         let prior_ssthresh = self.current_ssthresh();
         let prr_prior_cwnd = match config.reduction {
-            // The flight without the segment that was just declared lost.
-            Reduction::Ns3 => flight_size.saturating_sub(config.segment_units()),
+            Reduction::Ns3 => self.flight.pipe(),
             _ => self.window.cwnd,
         };
         let snd_nxt = self.send.nxt();
         let prior_cwnd = self.window.cwnd;
         let ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, has_ece);
         self.window.ssthresh = ssthresh;
-        self.window.cwnd_cnt = 0;
+        self.window.forget_progress(config);
         let recovery = self.recovery_mut();
         recovery.undo.remember(if has_ece { 0 } else { prior_ssthresh }, prior_cwnd);
         recovery.reduction = ReductionCourse::begin(prr_prior_cwnd);
@@ -103,10 +137,9 @@ impl Endpoint {
     pub(crate) fn reduce(&mut self, config: &Config, ack: &AckEvent) {
         assert!(self.is_reducing(), "a reduction that has not begun");
         match config.reduction {
-            Reduction::AtOnce => {}
+            Reduction::AtOnce | Reduction::Ns3 => {}
             Reduction::RateHalving => self.reduce_by_rate_halving(config, ack),
             Reduction::Proportional => self.reduce_proportionally(config, ack),
-            Reduction::Ns3 => self.reduce_as_ns3(config, ack),
         }
     }
 
@@ -129,27 +162,6 @@ impl Endpoint {
         }
         let safe = if ack.advances && ack.lost == 0 { config.segment_units() } else { 0 };
         self.follow_course(config, ack.delivered, safe, self.flight.pipe());
-    }
-
-    /// Reduces as `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicate ACKs count as delivered segments, and the ACK after them
-    /// counts all its bytes again.
-    fn reduce_as_ns3(&mut self, config: &Config, ack: &AckEvent) {
-        if !ack.advances && !ack.is_duplicate {
-            return;
-        }
-        let segment = config.segment_units();
-        let course = &self.recovery_mut().reduction;
-        let is_first = course.sent == 0;
-        let counts = ack.advances || course.delivered < course.prior_cwnd;
-        let delivered = match (ack.advances, counts) {
-            (true, _) => ack.acked,
-            (false, true) => segment,
-            // The window stays, as nothing was delivered.
-            (false, false) => return,
-        };
-        let pipe = self.flight.pipe() + if ack.is_duplicate && !is_first { segment } else { 0 };
-        let safe = if ack.advances { segment } else { 0 };
-        self.follow_course(config, delivered, safe, pipe);
     }
 
     /// Sets the window to the pipe plus the bytes that may be sent now.

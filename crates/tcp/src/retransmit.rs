@@ -5,7 +5,7 @@
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, LossDetection};
+use crate::config::{Config, LossDetection, Reduction};
 use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
@@ -15,9 +15,27 @@ impl Endpoint {
     /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may return a segment, by a cheap test.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
-        let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
+        let is_repairing = self.is_repairing(config);
         let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
-        self.forced != Forced::None || (is_repairing & has_room)
+        self.forced != Forced::None || (is_repairing & has_room) || self.may_repair_tail(config)
+    }
+
+    /// Returns true if lost segments may be retransmitted: in recovery and after a timeout, in ns-3 always (`TcpTxBuffer::NextSeg`).
+    #[inline]
+    fn is_repairing(&self, config: &Config) -> bool {
+        matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
+            || config.reduction == Reduction::Ns3
+    }
+
+    /// Returns true if the window has room for all that is left to send from the lost segment on, though not for a full segment
+    /// (`TcpSocketBase::SendPendingData` of ns-3).
+    fn may_repair_tail(&self, config: &Config) -> bool {
+        let room = self.window.cwnd.saturating_sub(self.flight.pipe());
+        config.reduction == Reduction::Ns3
+            && self.flight.next_lost().is_some_and(|index| {
+                let tail = self.send.written() - self.flight.runs[index].start;
+                tail <= u64::from(room)
+            })
     }
 
     /// The next retransmission or probe to send now.
@@ -32,10 +50,8 @@ impl Endpoint {
             }
             Forced::None => {}
         }
-        if !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) {
-            return None;
-        }
-        if self.flight.pipe() + config.segment_units() > self.window.cwnd {
+        let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
+        if !self.is_repairing(config) || !(has_room || self.may_repair_tail(config)) {
             return None;
         }
         if let Some(index) = self.flight.next_lost() {

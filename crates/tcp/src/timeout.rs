@@ -39,10 +39,11 @@ impl Endpoint {
         recovery.begin_episode(snd_nxt);
         recovery.note_retransmissions(snd_nxt);
         recovery.probe.cancel();
+        recovery.forget_duplicates();
         recovery.undo.watch_timeout(config.undo && is_fresh);
         self.ca_state = CongestionState::Loss;
         self.mark_flight_lost(config);
-        self.window.cwnd_cnt = 0;
+        self.window.forget_progress(config);
         self.usage.set_full_at(now);
         self.window.cwnd = match config.reduction {
             Reduction::Proportional => self.flight.pipe() + config.segment_units(),
@@ -56,7 +57,7 @@ impl Endpoint {
     /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`).
     fn mark_flight_lost(&mut self, config: &Config) {
         if !config.sack {
-            self.flight.sacked = 0;
+            self.flight.forget_sacks();
         } else if self.flight.runs.front().is_some_and(|run| run.is(SACKED)) {
             // The head was SACKed but not acknowledged: the receiver reneged (RFC 2018 §8).
             self.flight.forget_sacks();

@@ -16,6 +16,12 @@ pub(super) fn ssthresh(config: &Config, window: &CongestionWindow, flight_size: 
 #[inline]
 pub(super) fn on_ack(config: &Config, window: &mut CongestionWindow, ack: AckSample) {
     let mut acked = ack.acked;
+    if config.growth == Growth::Ns3 {
+        acked = window.whole_segments(config, acked);
+        if acked == 0 {
+            return;
+        }
+    }
     let is_slow_start = match config.growth {
         Growth::PerAck => window.cwnd <= window.ssthresh,
         _ => window.in_slow_start(),

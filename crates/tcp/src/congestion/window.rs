@@ -80,6 +80,21 @@ impl CongestionWindow {
         }
     }
 
+    /// Forgets what was counted towards the next increase. In ns-3 the part of a segment stays.
+    pub(crate) fn forget_progress(&mut self, config: &Config) {
+        if config.growth != Growth::Ns3 {
+            self.cwnd_cnt = 0;
+        }
+    }
+
+    /// Whole segments in `acked` bytes; the remainder counts with the next ACK (`TcpSocketBase::ProcessAck` of ns-3).
+    pub(crate) fn whole_segments(&mut self, config: &Config, acked: u32) -> u32 {
+        let segment = config.segment_units();
+        let (whole, left) = (acked / segment, self.cwnd_cnt + acked % segment);
+        self.cwnd_cnt = left % segment;
+        (whole + left / segment) * segment
+    }
+
     /// Congestion avoidance: one segment for each `step` units acknowledged (`tcp_cong_avoid_ai`; before 3.18 for each
     /// `step` ACKs).
     #[inline]

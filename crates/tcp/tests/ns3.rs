@@ -1,0 +1,53 @@
+//! The profile `ns3-newreno` repairs the same holes as ns-3, none of them by a timeout. The segments that ns-3.44 retransmits
+//! were recorded with `tests/ns3/incast.cc --senders=1 --delay=0 --jitter=0 --lost=…`; `tests/ns3/losses.py` compares many more.
+
+mod harness;
+
+use fanin_tcp::{Config, Endpoint, Flags};
+use fanin_units::{Duration, Instant};
+use harness::{Pair, Wire};
+
+const BLOCK_BYTES: u64 = 256_000;
+
+/// The transmissions lost, counted from 0, and the segments that ns-3 retransmits, by their number in the stream. A retransmission
+/// counts as a transmission, so that later segments have higher numbers as transmissions.
+const RECORDED: [(&[u64], &[u64]); 5] = [
+    (&[56, 57, 166], &[56, 57, 165]),
+    (&[40, 60, 61, 62, 100], &[40, 60, 61, 62, 99]),
+    (&[100, 174, 175], &[100, 174, 175]),
+    (&[26, 27, 28, 29, 30, 32, 79, 80], &[26, 27, 28, 29, 30, 32, 78, 79]),
+    (
+        &[48, 49, 52, 53, 54, 55, 56, 119, 120, 121, 123, 124],
+        &[48, 49, 52, 53, 54, 55, 56, 118, 119, 120, 122, 123],
+    ),
+];
+
+fn transfer(config: &Config, lost: &[u64]) -> Pair {
+    let mut wire = Wire::new("1 Gb/s", "62 us");
+    let back = wire.clone();
+    // The wire counts from 1.
+    wire.drop_data = lost.iter().map(|number| number + 1).collect();
+    let ends = [Endpoint::new(config), Endpoint::new(config)];
+    let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire, back], 1);
+    pair.write(0, BLOCK_BYTES);
+    let end = Instant::START + Duration::from_secs(60);
+    pair.run_until_delivered(1, BLOCK_BYTES, end).expect("the transfer ends");
+    pair
+}
+
+fn retransmitted(pair: &Pair) -> Vec<u64> {
+    let mss = u64::from(pair.configs[0].mss);
+    let again = pair.trace.iter().filter(|line| line.2.flags.contains(Flags::RETRANSMISSION));
+    again.map(|line| line.2.offset / mss).collect()
+}
+
+#[test]
+fn repairs_the_holes_that_ns3_repairs() {
+    let config = Config::ns3_newreno();
+    for (lost, expected) in RECORDED {
+        let pair = transfer(&config, lost);
+        let stats = pair.ends[0].stats(&config);
+        assert_eq!(retransmitted(&pair), expected, "{lost:?} are lost");
+        assert_eq!(stats.timeouts, 0, "{lost:?} are lost");
+    }
+}

@@ -1,0 +1,181 @@
+"""Compares the profile `ns3-newreno` with ns-3, segment by segment, under the same losses.
+
+python tests/ns3/losses.py --ns3 /tmp/ns3/ns3 --draws 100
+
+One server answers requests of 256 kB, one after the other, at 1 Gb/s over a switch that loses nothing. Its link
+loses data segments by a random list of their numbers. ns-3 (`incast.cc`) and two endpoints of `fanin-tcp` must
+then send the same segments at the same times. `--ns3` is the folder that `crosscheck.py` takes. The first
+difference of a draw is printed. Exit code 1 where one differs, 3 where ns-3 is not installed.
+"""
+
+import argparse
+import heapq
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "packetdrill"))
+from crosscheck import BLOCK_BYTES, build
+from endpoint import Connection, Sent
+from run import build as build_endpoint
+
+REQUEST_BYTES = 64
+# TCP, IP and PPP.
+HEADER_BYTES = 42
+NS_PER_BYTE = 8
+LINK_NS = 25_000
+# When the client asks first, in nanoseconds.
+START = 500_000_000
+# Times of ns-3 are cut off to nanoseconds on two links.
+TOLERANCE_NS = 10
+CLIENT, SERVER = 0, 1
+
+# Time in nanoseconds, offset, bytes.
+Segment = tuple[int, int, int]
+
+
+@dataclass
+class Channel:
+    """Two endpoints with a switch between them."""
+
+    ends: list[Connection]
+    lost: set[int]
+    free: list[list[int]] = field(default_factory=lambda: [[0, 0], [0, 0]])
+    arrivals: list[tuple[int, int, int, Sent]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
+    segments: list[Segment] = field(default_factory=list)
+
+    def call(self, time: int, side: int, name: str, *words: object) -> None:
+        """Make a call, and send what it releases."""
+        end = self.ends[side]
+        end.call(name, time, *words)
+        for sent in end.sent:
+            self.send(time, side, sent)
+        end.sent.clear()
+
+    def send(self, time: int, side: int, sent: Sent) -> None:
+        """Send a segment through the host's port and the switch's."""
+        duration = (sent.payload + HEADER_BYTES) * NS_PER_BYTE
+        host, switch = self.free[side]
+        begin = max(time, host)
+        through = max(begin + duration + LINK_NS, switch)
+        if side == SERVER and sent.payload > 0:
+            self.segments.append((begin, sent.seq - 1, sent.payload))
+            if len(self.segments) - 1 in self.lost:
+                self.free[side][0] = begin + duration
+                return
+        self.free[side] = [begin + duration, through + duration]
+        arrival = through + duration + LINK_NS
+        heapq.heappush(self.arrivals, (arrival, next(self.order), 1 - side, sent))
+
+    def step(self) -> tuple[int, int]:
+        """Handle the next arrival or deadline. Return its time, and the side it happened at."""
+        due = [(at, side) for side, end in enumerate(self.ends) if (at := end.deadline()) is not None]
+        if self.arrivals and (not due or self.arrivals[0][0] <= min(due)[0]):
+            time, _, side, sent = heapq.heappop(self.arrivals)
+            options = sent.options
+            syn = (options.get(name, ["-"])[0] for name in ("mss", "wscale", "sackok"))
+            ack = max(sent.ack - 1, 0)
+            offset = sent.seq - (0 if "S" in sent.flags else 1)
+            flags = sent.flags or "-"
+            self.call(time, side, "segment", flags, offset, ack, sent.window, sent.payload, "-", "-", *syn)
+        else:
+            time, side = min(due)
+            self.call(time, side, "deadline")
+        return time, side
+
+
+def ours(binary: Path, mss: int, lost: set[int], rounds: int) -> list[Segment]:
+    """Return the segments that the profile's server sends in some rounds."""
+    settings: dict[str, int | str] = {"mss_with_options": mss, "timestamps": 0}
+    path = Channel([Connection(binary, "ns3-newreno", settings) for _ in range(2)], lost)
+    path.call(0, SERVER, "listen")
+    path.call(0, CLIENT, "connect")
+    time = 0
+    while path.arrivals:
+        time, _ = path.step()
+    assert time < START, "the handshake is over"
+    path.call(START, CLIENT, "send", REQUEST_BYTES)
+    received = 0
+    while received < rounds * BLOCK_BYTES:
+        time, side = path.step()
+        readable = int(path.ends[side].state["readable"])
+        if readable == 0:
+            continue
+        path.call(time, side, "read", readable)
+        if side == SERVER:
+            path.call(time, SERVER, "send", BLOCK_BYTES)
+            continue
+        received += readable
+        if received % BLOCK_BYTES == 0 and received < rounds * BLOCK_BYTES:
+            path.call(time, CLIENT, "send", REQUEST_BYTES)
+    for end in path.ends:
+        end.stop()
+    return path.segments
+
+
+def theirs(binary: Path, mss: int, lost: set[int]) -> list[Segment]:
+    """Return the segments that ns-3's server sends."""
+    values = {"senders": 1, "mss": mss, "buffer": 10**8, "delay": 0, "jitter": 0, "seconds": 2}
+    words = [f"--{name}={value}" for name, value in values.items()]
+    words.append("--lost=" + ",".join(map(str, sorted(lost))))
+    out = subprocess.run([str(binary), *words], check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in out.splitlines()[:-1]]
+    return [(int(time), int(offset), int(size)) for time, offset, size in lines]
+
+
+def draw(seed: int, segments: int) -> set[int]:
+    """Draw the numbers of lost segments: some bursts with holes."""
+    chance = random.Random(seed)
+    lost: set[int] = set()
+    for _ in range(chance.randint(1, 6)):
+        first = chance.randrange(10, segments)
+        lost |= {first + i for i in range(chance.randint(1, 12)) if chance.random() < 0.7}
+    return lost or {10}
+
+
+def difference(a: Sequence[Segment], b: Sequence[Segment]) -> int | None:
+    """Index of the first segment that differs."""
+    for index, (one, other) in enumerate(zip(a, b, strict=False)):
+        if one[1:] != other[1:] or abs(one[0] - other[0]) > TOLERANCE_NS:
+            return index
+    return None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ns3", type=Path, help="folder of ns-3; default: the system's")
+    parser.add_argument("--mss", type=int, default=1460)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1, help="of the first draw")
+    options = parser.parse_args(arguments)
+    endpoint = build_endpoint()
+    differing = 0
+    with tempfile.TemporaryDirectory() as name:
+        binary = build(Path(name), options.ns3)
+        if binary is None:
+            print("ns-3 is not installed: apt-get install g++ libns3-dev, or --ns3 FOLDER", file=sys.stderr)
+            return 3
+        for seed in range(options.seed, options.seed + options.draws):
+            lost = draw(seed, options.rounds * BLOCK_BYTES // options.mss - 20)
+            pair = theirs(binary, options.mss, lost), ours(endpoint, options.mss, lost, options.rounds)
+            assert min(map(len, pair)) > min(lost), "one of the two has ended too early"
+            index = difference(*pair)
+            if index is not None:
+                differing += 1
+                print(f"seed {seed}: segment {index} differs: ns-3 {pair[0][index]}, here {pair[1][index]}")
+    print(f"{options.draws - differing} of {options.draws} lists of losses give equal segments")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
