@@ -100,7 +100,7 @@ impl Default for ConnectionOptions {
     }
 }
 
-impl Options {
+impl ConnectionOptions {
     /// Returns the keys by which a peer may prove itself, the newest first; none if every peer is accepted.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &SharedKey> {
         let previous = self.key_previous.as_ref().filter(|_| self.key.is_some());

@@ -431,7 +431,7 @@ impl MessageEndpoint {
     /// Sets the keys of all listeners and of all outgoing connections ([`Options::key`], [`Options::key_previous`]) for the
     /// greetings that follow. Established connections stay.
     pub fn set_keys(&mut self, key: Option<&SharedKey>, previous: Option<&SharedKey>) {
-        let set = |options: &mut Arc<Options>| {
+        let set = |options: &mut Arc<ConnectionOptions>| {
             let options = Arc::make_mut(options);
             (options.key, options.key_previous) = (key.cloned(), previous.cloned());
         };

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, connected, endpoint, listen, quick, step, until, wait_for, with_limits};
 use fanin_message::{
-    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, Payload, SameName, SendError,
-    SocketOptions,
+    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, Payload, SameName,
+    SendError, SocketOptions,
 };
 
 #[test]
@@ -175,9 +175,9 @@ fn a_peer_at_its_memory_limit_stops_no_other_peer() {
     };
     let mut server = with_limits("server", limits);
     let (mut greedy, mut other) = (endpoint("greedy"), endpoint("other"));
-    let (_, address) = listen(&mut server, Options::default());
-    let from_greedy = greedy.connect("server", address, Options::default());
-    let from_other = other.connect("server", address, Options::default());
+    let (_, address) = listen(&mut server, ConnectionOptions::default());
+    let from_greedy = greedy.connect("server", address, ConnectionOptions::default());
+    let from_other = other.connect("server", address, ConnectionOptions::default());
     let mut names = HashMap::new();
     let mut connected = 0;
     until(&mut [&mut server, &mut greedy, &mut other], |number, _, event| {
@@ -242,11 +242,11 @@ fn a_peer_that_connects_again_has_no_further_memory() {
         ..Limits::default()
     };
     let mut server = with_limits("server", limits);
-    let (_, address) = listen(&mut server, Options::default());
+    let (_, address) = listen(&mut server, ConnectionOptions::default());
     let mut kept = Vec::new();
     for _ in 0..4 {
         let mut client = endpoint("client");
-        let to_server = client.connect("server", address, Options::default());
+        let to_server = client.connect("server", address, ConnectionOptions::default());
         let body = vec![3; 1 << 20];
         let mut quiet = Instant::now();
         while quiet.elapsed() < Duration::from_millis(150) {

@@ -453,7 +453,7 @@ fn strangers_displace_each_other_and_no_peer() {
 fn a_flood_from_one_address_displaces_no_peer_at_another() {
     let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
     let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
-    let (_, address) = listen(&mut server, Options { timing: patient, ..quick() });
+    let (_, address) = listen(&mut server, ConnectionOptions { timing: patient, ..quick() });
     // The peer has connected and not yet greeted when the flood comes: it is the oldest one.
     let mut peer = raw_from([127, 0, 0, 2], address);
     let flood: Vec<_> = (0..10).map(|_| raw(address)).collect();

@@ -5,18 +5,22 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use crate::common::{connected, endpoint, frame, listen, quick, raw, read_frame, step, until, wait_for};
-use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, RESERVED_KINDS, SharedKey};
+use fanin_message::{Closed, ConnectionOptions, EndpointEvent, MessageEndpoint, RESERVED_KINDS, SharedKey};
 
-/// Options with these keys, the newest first.
-fn having(keys: &[&SharedKey]) -> Options {
-    Options { key: keys.first().copied().cloned(), key_previous: keys.get(1).copied().cloned(), ..quick() }
+/// ConnectionOptions with these keys, the newest first.
+fn having(keys: &[&SharedKey]) -> ConnectionOptions {
+    ConnectionOptions {
+        key: keys.first().copied().cloned(),
+        key_previous: keys.get(1).copied().cloned(),
+        ..quick()
+    }
 }
 
 /// Returns true if a client with the keys `theirs` is connected to a server with the keys `ours`.
 fn agree(ours: &[&SharedKey], theirs: &[&SharedKey]) -> bool {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, having(ours));
-    client.connect("server", address, Options { backoff: None, ..having(theirs) });
+    client.connect("server", address, ConnectionOptions { backoff: None, ..having(theirs) });
     let (mut connected, mut refused) = (0, false);
     until(&mut [&mut server, &mut client], |number, _, event| {
         match event {
@@ -44,7 +48,7 @@ fn peers_with_a_common_key_connect() {
         }
     }
     // A previous key alone is none.
-    let alone = Options { key: None, ..having(&[&new, &old]) };
+    let alone = ConnectionOptions { key: None, ..having(&[&new, &old]) };
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     connected(&mut server, &mut client, &alone);
 }
@@ -97,7 +101,11 @@ fn an_answer_has_a_proof_for_each_key_and_a_caller_checks_few() {
     // The greeting of a caller with a key, as it is on the wire.
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = endpoint("client");
-    client.connect("server", proxy.local_addr().unwrap(), Options { backoff: None, ..having(&[&old]) });
+    client.connect(
+        "server",
+        proxy.local_addr().unwrap(),
+        ConnectionOptions { backoff: None, ..having(&[&old]) },
+    );
     let (mut near, _) = proxy.accept().unwrap();
     let greeting = loop {
         assert!(client.poll(Some(Instant::now())).unwrap().is_none());

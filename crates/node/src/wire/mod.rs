@@ -133,7 +133,14 @@ impl PeerConnections {
         }
         let tls = system.tls(&name(me)).map_err(Box::new)?;
         let (key, key_previous) = (system.key.clone(), system.key_previous.clone());
-        let options = ConnectionOptions { timing, tls, key, key_previous, socket: fitted.socket, ..ConnectionOptions::default() };
+        let options = ConnectionOptions {
+            timing,
+            tls,
+            key,
+            key_previous,
+            socket: fitted.socket,
+            ..ConnectionOptions::default()
+        };
         let is_collector = matches!(me, Peer::Collector(_));
         let settings = EndpointSettings {
             name: name(me),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{EventStep, Peer, Random};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
-use fanin_message::{EndpointEvent, MessageEndpoint, ConnectionOptions, EndpointSettings, SharedKey};
+use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SharedKey};
 use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::{PredictedBand, PredictedBands, Role};
 use fanin_node::journal::{self, JournalLine};
@@ -190,7 +190,8 @@ impl System {
         let address = self.live.system().address(Peer::Readout(readout)).unwrap().to_owned();
         let address: SocketAddr = address.parse().unwrap();
         let name = format!("collector-{collector}");
-        let mut endpoint = MessageEndpoint::new(EndpointSettings { name, ..EndpointSettings::default() }).unwrap();
+        let mut endpoint =
+            MessageEndpoint::new(EndpointSettings { name, ..EndpointSettings::default() }).unwrap();
         let key = self.key.clone();
         // The readout may be on its way back from a fault before this one.
         endpoint.connect(
