@@ -108,7 +108,6 @@ struct WaitingPair {
 /// Pairs that wait for the link of one host and for the same adjacent link. Once one of these links is allocated, the
 /// whole group is skipped.
 #[derive(Debug, Clone)]
-#[repr(align(64))]
 struct PairGroup {
     /// The host's link and the adjacent link; the same link twice if a path has only two links.
     links: [u32; 2],

@@ -99,13 +99,11 @@ impl Port {
     }
 
     /// Returns the link of a host that no PAUSE can stop, whose frames need no queue before the link; otherwise `None`.
-    #[inline(always)]
     pub(super) fn host_link(&mut self) -> Option<&mut LinkState> {
         if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
     }
 
     /// Returns the port's parts for an arriving frame: the queue decides, the link sends.
-    #[inline(always)]
     pub(super) fn parts_mut(&mut self) -> PortParts<'_> {
         let Self { link, queue, switch, output, .. } = self;
         PortParts { link, queue, switch: *switch as usize, output: usize::from(*output) }
