@@ -325,12 +325,6 @@ BUGS = [
         "            self.work.take(&journal::parse(line).map_err(wrong)?.record);\n",
         "            journal::parse(line).map_err(wrong)?;\n",
     ),
-    Bug(
-        "a-dead-host-is-noticed-late",
-        f"{NODE}/roles/paired/mod.rs",
-        "const SILENT_MAX: Duration = Duration::from_millis(1500);",
-        "const SILENT_MAX: Duration = Duration::from_millis(3500);",
-    ),
 ]
 
 
