@@ -549,6 +549,12 @@ impl World {
         &self.systems[host]
     }
 
+    /// Sets `live.silence_max` of all processes.
+    #[cfg(test)]
+    pub(crate) fn set_silence_max(&mut self, time: fanin_units::Duration) {
+        self.systems.iter_mut().for_each(|system| system.loaded.scenario.live.silence_max = time);
+    }
+
     /// Returns the folder of a machine's journals.
     pub(crate) fn folder(&self, host: Host) -> &Path {
         &self.systems[host].folder

@@ -3,6 +3,7 @@
 use fanin_dataflow::EventStep;
 use fanin_node::config::Role;
 use fanin_node::journal::read_on;
+use fanin_units::Duration;
 
 use crate::plan::{InjectedFault, PlannedFault, ProcessPlace};
 use crate::world::{MS, RESUME_MAX, World};
@@ -35,6 +36,8 @@ fn play(has_power: bool) -> (u32, u64) {
         let kind = InjectedFault::LoseForGood(0, has_power);
         world.plan.faults = vec![PlannedFault { at, until: at + MS, kind }];
         world.plan.stop_at = at + 2 * RESUME_MAX;
+        // The default. The supervisors' own limit notices a dead host then, not a lost connection.
+        world.set_silence_max(Duration::from_secs(5));
         (world.plan.is_rolling, world.plan.is_long) = (false, false);
         world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         let is_first = |place: ProcessPlace| (place.role, place.index) == (Role::Supervisor, 0);
