@@ -88,7 +88,10 @@ def test_empty_names_are_found() -> None:
 
 
 def test_types_of_macros_are_found() -> None:
-    source = "section!(\n    Load {\n        last_hop: f64,\n    }\n);\npub struct Summary;\n    matches!(Load { last_hop });\n"
+    source = (
+        "section!(\n    Load {\n        last_hop: f64,\n    }\n);\n"
+        "pub struct Summary;\n    matches!(Load { last_hop });\n"
+    )
     assert [defined or made for defined, made in TYPE.findall(source)] == ["Load", "Summary"]
 
 

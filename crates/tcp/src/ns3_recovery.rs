@@ -1,7 +1,7 @@
 //! Fast recovery of ns-3 without SACK, with its proportional rate reduction.
 //!
 //! ns-3 keeps each duplicate ACK as a mark on the next segment above the head. The marks stay when recovery ends. If an ACK makes a
-//! marked segment the head, the mark was wrong: that segment is declared lost, in any state, and is sent again as soon as the window
+//! marked segment the head, the mark was wrong. That segment is declared lost, in any state, and is sent again as soon as the window
 //! permits. Follows `TcpSocketBase::DupAck`, `ProcessAck` and `EnterRecovery`, `TcpTxBuffer::DiscardUpTo` and `AddRenoSack`, and
 //! `TcpPrrRecovery::DoRecovery` of ns-3.44.
 
@@ -69,8 +69,8 @@ impl Endpoint {
         }
     }
 
-    /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate; `pipe` is read before a
-    /// duplicate leaves it and before a partial ACK declares the head lost, so that each duplicate releases a segment.
+    /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate. `pipe` is read before a
+    /// duplicate leaves it and before a partial ACK declares the head lost. So each duplicate releases a segment.
     fn reduce_as_ns3(&mut self, config: &Config, acked: u32, is_safe: bool, pipe: u32) {
         let segment = config.segment_units();
         let ssthresh = self.window.ssthresh;

@@ -27,7 +27,7 @@ impl Endpoint {
             || config.reduction == Reduction::Ns3
     }
 
-    /// Returns true if the window has room for all that is left to send from the lost segment on, though not for a full segment
+    /// Returns true if the window has room for all data from the lost segment on. Less than a full segment suffices for that
     /// (`TcpSocketBase::SendPendingData` of ns-3).
     fn may_repair_tail(&self, config: &Config) -> bool {
         let room = self.window.cwnd.saturating_sub(self.flight.pipe());
