@@ -45,7 +45,7 @@ impl Endpoint {
             }
             // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
             // ns-3 does not look at the window.
-            let is_update = updates_window && config.reduction != Reduction::Ns3;
+            let is_update = updates_window && !config.recovers_as_ns3();
             if is_update || segment.payload > 0 || self.flight.size == 0 {
                 return;
             }
@@ -128,7 +128,7 @@ impl Endpoint {
         self.measure_rtt(config, now, segment, &newly, advances);
         self.note_reordering(config, prior_fack, &newly);
 
-        let is_update = updates_window && config.reduction != Reduction::Ns3;
+        let is_update = updates_window && !config.recovers_as_ns3();
         let is_duplicate = !advances && segment.payload == 0 && !is_update;
         let has_ece = segment.flags.contains(Flags::ECE);
         let mut ack = AckEvent {
@@ -142,13 +142,13 @@ impl Endpoint {
             has_ece,
             ts_echo: if segment.flags.contains(Flags::TIMESTAMP) { segment.ts_echo } else { 0 },
         };
-        if !config.sack && config.reduction != Reduction::Ns3 {
+        if !config.sack && !config.recovers_as_ns3() {
             ack.delivered = self.count_duplicates(config, is_duplicate, newly.acked);
         }
         self.judge_probe(config, &ack, segment.ack, newly_sacked > 0);
         let is_dubious =
             is_duplicate || newly_sacked > 0 || has_ece || self.ca_state != CongestionState::Open;
-        if config.reduction == Reduction::Ns3 {
+        if config.recovers_as_ns3() {
             self.handle_dubious_ack_as_ns3(config, now, &mut ack);
         } else if is_dubious {
             self.handle_dubious_ack(config, now, &mut ack, newly.original, newly_sacked > 0);
@@ -168,10 +168,8 @@ impl Endpoint {
             && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)
         {
-            let acked = match config.reduction {
-                Reduction::Proportional | Reduction::Ns3 => ack.delivered,
-                Reduction::AtOnce | Reduction::RateHalving => newly.acked,
-            };
+            let counts_delivered = config.reduction == Reduction::Proportional || config.recovers_as_ns3();
+            let acked = if counts_delivered { ack.delivered } else { newly.acked };
             if acked > 0 {
                 self.congestion.on_ack(config, &mut self.window, AckSample { acked, ..sample });
             }

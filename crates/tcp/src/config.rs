@@ -84,7 +84,8 @@ pub enum Growth {
     PerSegment,
     /// Bytes acknowledged, at most one segment an ACK in slow start (RFC 5681 equations 2 and 3).
     PerByte,
-    /// One segment an ACK in slow start; `mss² / cwnd` bytes an ACK in congestion avoidance (ns-3).
+    /// One segment an ACK in slow start; `mss² / cwnd` bytes an ACK in congestion avoidance. An ACK counts if it covers a whole
+    /// segment, with what former ones left over (ns-3).
     Ns3,
 }
 
@@ -112,8 +113,8 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
-    /// Proportional rate reduction of ns-3 (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK). It reads the
-    /// flight before the duplicate ACK leaves it, so that each duplicate releases a new segment.
+    /// Recovery of ns-3 without SACK: `TcpSocketBase` and `TcpTxBuffer` of 3.44 with `TcpPrrRecovery`. With SACK or ECN it is
+    /// [`Proportional`](Self::Proportional).
     Ns3,
 }
 
@@ -348,6 +349,12 @@ impl Config {
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
+    }
+
+    /// Returns true if recovery follows ns-3. With SACK or ECN [`Reduction::Ns3`] is RFC 6937.
+    #[inline]
+    pub(crate) fn recovers_as_ns3(&self) -> bool {
+        self.reduction == Reduction::Ns3 && !self.sack && !self.ecn
     }
 
     /// The initial window in units.

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, LossDetection, Reduction, WindowUnit};
+use crate::config::{Config, LossDetection, WindowUnit};
 use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::loss_detection::RackState;
@@ -263,7 +263,7 @@ impl Endpoint {
         recovery.begin_episode(snd_nxt);
         self.ca_state = CongestionState::Recovery;
         self.forced = Forced::LostHead;
-        if config.detection() == LossDetection::DuplicateAcks && config.reduction != Reduction::Ns3 {
+        if config.detection() == LossDetection::DuplicateAcks && !config.recovers_as_ns3() {
             self.mark_head_lost(config);
         }
     }

@@ -92,16 +92,11 @@ impl Endpoint {
             !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
             "a loss reduces the window once"
         );
-        let flight_size = match config.reduction {
-            // The head was declared lost before, but counts.
-            Reduction::Ns3 => self.flight.pipe() + config.segment_units(),
-            _ => self.flight_at_loss(config),
-        };
+        let is_ns3 = config.recovers_as_ns3();
+        // ns-3 has declared the head lost before, but counts it.
+        let flight_size = self.flight_at_loss(config) + if is_ns3 { config.segment_units() } else { 0 };
         let prior_ssthresh = self.current_ssthresh();
-        let prr_prior_cwnd = match config.reduction {
-            Reduction::Ns3 => self.flight.pipe(),
-            _ => self.window.cwnd,
-        };
+        let prr_prior_cwnd = if is_ns3 { self.flight.pipe() } else { self.window.cwnd };
         let snd_nxt = self.send.nxt();
         let prior_cwnd = self.window.cwnd;
         let ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, has_ece);
@@ -137,9 +132,11 @@ impl Endpoint {
     pub(crate) fn reduce(&mut self, config: &Config, ack: &AckEvent) {
         assert!(self.is_reducing(), "a reduction that has not begun");
         match config.reduction {
-            Reduction::AtOnce | Reduction::Ns3 => {}
+            Reduction::AtOnce => {}
+            // Its own handling of ACKs has set the window.
+            Reduction::Ns3 if config.recovers_as_ns3() => {}
             Reduction::RateHalving => self.reduce_by_rate_halving(config, ack),
-            Reduction::Proportional => self.reduce_proportionally(config, ack),
+            Reduction::Proportional | Reduction::Ns3 => self.reduce_proportionally(config, ack),
         }
     }
 

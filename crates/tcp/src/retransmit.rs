@@ -5,7 +5,7 @@
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, LossDetection, Reduction};
+use crate::config::{Config, LossDetection};
 use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
@@ -23,15 +23,14 @@ impl Endpoint {
     /// Returns true if lost segments may be retransmitted: in recovery and after a timeout, in ns-3 always (`TcpTxBuffer::NextSeg`).
     #[inline]
     fn is_repairing(&self, config: &Config) -> bool {
-        matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
-            || config.reduction == Reduction::Ns3
+        matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) || config.recovers_as_ns3()
     }
 
     /// Returns true if the window has room for all data from the lost segment on. Less than a full segment suffices for that
     /// (`TcpSocketBase::SendPendingData` of ns-3).
     fn may_repair_tail(&self, config: &Config) -> bool {
         let room = self.window.cwnd.saturating_sub(self.flight.pipe());
-        config.reduction == Reduction::Ns3
+        config.recovers_as_ns3()
             && self.flight.next_lost().is_some_and(|index| {
                 let tail = self.send.written() - self.flight.runs[index].start;
                 tail <= u64::from(room)

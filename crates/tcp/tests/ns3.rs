@@ -51,3 +51,26 @@ fn repairs_the_holes_that_ns3_repairs() {
         assert_eq!(stats.timeouts, 0, "{lost:?} are lost");
     }
 }
+
+// With SACK or ECN the profile reduces the window by RFC 6937.
+#[test]
+fn sacks_and_marks_reduce_the_window_too() {
+    let with_sack = Config { sack: true, ..Config::ns3_newreno() };
+    let pair = transfer(&with_sack, &[56, 57, 60, 166]);
+    let stats = pair.ends[0].stats(&with_sack);
+    assert_eq!((stats.timeouts, stats.retransmits), (0, 4), "{}", pair.show());
+    assert!(stats.ssthresh < BLOCK_BYTES, "{}", stats.ssthresh);
+
+    let with_ecn = Config { ecn: true, ..Config::ns3_newreno() };
+    let mut wire = Wire::new("1 Gb/s", "62 us");
+    let back = wire.clone();
+    wire.mark = 20;
+    let ends = [Endpoint::new(&with_ecn), Endpoint::new(&with_ecn)];
+    let mut pair = Pair::with([with_ecn.clone(), with_ecn.clone()], ends, [wire, back], 1);
+    pair.write(0, BLOCK_BYTES);
+    pair.run_until_delivered(1, BLOCK_BYTES, Instant::START + Duration::from_secs(60))
+        .expect("the transfer ends");
+    let stats = pair.ends[0].stats(&with_ecn);
+    assert_eq!((stats.timeouts, stats.retransmits), (0, 0));
+    assert!(stats.ssthresh < BLOCK_BYTES, "{}", stats.ssthresh);
+}
