@@ -57,8 +57,8 @@ impl Partial {
     }
 
     /// Returns true unless the peer waits until payloads of its messages are dropped.
-    pub(crate) fn ends_wait(&self) -> bool {
-        self.memory.as_ref().is_none_or(|memory| memory.ends_wait())
+    pub(crate) fn ends_wait(&self, pool: &BufferPool) -> bool {
+        self.memory.as_ref().is_none_or(|memory| memory.ends_wait(pool))
     }
 
     /// Returns the received bytes of the incomplete frame, header included; zero between frames.
@@ -144,7 +144,7 @@ impl Assembler {
             return true;
         };
         let Some(memory) = &partial.memory else { return true };
-        if memory.fits(bytes as u64) {
+        if memory.fits(bytes as u64, &self.pool) {
             return true;
         }
         // Payloads of an earlier read of this peer may refer to the shared block, or none of them any more.
@@ -155,7 +155,7 @@ impl Assembler {
                 None => self.block = None,
             }
         }
-        memory.admits(bytes)
+        memory.admits(bytes, &self.pool)
     }
 
     /// Moves an incomplete message to a larger buffer.
@@ -314,7 +314,7 @@ impl Assembler {
         // of that size.
         let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
         partial.large = if size >= self.block_bytes { header.size } else { 0 };
-        let is_admitted = partial.memory.as_ref().is_none_or(|memory| memory.fits(wanted as u64));
+        let is_admitted = partial.memory.as_ref().is_none_or(|memory| memory.fits(wanted as u64, &self.pool));
         let mut own = match is_admitted.then(|| self.pool.take(wanted)).flatten() {
             Some(own) => own,
             None => self.pool.take_anyway(bytes.len()),

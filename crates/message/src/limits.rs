@@ -22,9 +22,10 @@ pub struct Limits {
     /// Maximum of bytes in received and in incomplete messages, over all peers. When it is reached, reading stops until
     /// payloads are dropped, and TCP's windows hold the senders back. Default: 1 GiB.
     pub receive_bytes_max: u64,
-    /// Maximum of bytes in received and in incomplete messages of one peer. When it is reached, reading from this peer
-    /// stops until its payloads are dropped, and other peers are read. A peer without received messages in memory may
-    /// always send one message of any permitted size. Default: 256 MiB.
+    /// Maximum of bytes in received messages of one peer while more than half of `receive_bytes_max` is in use. When it is
+    /// reached, reading from this peer stops until payloads are dropped, and other peers are read. A peer without received
+    /// messages in memory may always send one message of any permitted size. A payload counts with its whole buffer
+    /// ([`Payload::buffer_bytes`](crate::Payload::buffer_bytes)). Default: 256 MiB.
     pub peer_receive_bytes_max: u64,
     /// Maximum of bytes in unused buffers that are kept for reuse. Default: 64 MiB.
     pub idle_bytes_max: u64,

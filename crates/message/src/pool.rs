@@ -163,7 +163,7 @@ impl Block {
             peer.held_bytes.fetch_add(self.data.len() as u64, Ordering::SeqCst);
         }
         if let Some(former) = std::mem::replace(&mut self.peer, peer.cloned()) {
-            former.release(self.data.len() as u64, &self.pool.waker);
+            former.release(self.data.len() as u64, &self.pool);
         }
     }
 
@@ -194,7 +194,8 @@ impl Drop for Block {
     }
 }
 
-/// Memory of the received messages of one peer, with its limit ([`Limits::peer_receive_bytes_max`]).
+/// Memory of the received messages of one peer, with its limit ([`Limits::peer_receive_bytes_max`]). The limit binds while
+/// more than half of the pool is lent.
 ///
 /// [`Limits::peer_receive_bytes_max`]: crate::Limits::peer_receive_bytes_max
 #[derive(Debug)]
@@ -211,36 +212,46 @@ impl PeerMemory {
     }
 
     /// As [`fits`](Self::fits); if it returns false, the endpoint is woken when the peer may have the buffer.
-    pub(crate) fn admits(&self, bytes: usize) -> bool {
-        if self.fits(bytes as u64) {
+    pub(crate) fn admits(&self, bytes: usize, pool: &BufferPool) -> bool {
+        if self.fits(bytes as u64, pool) {
             return true;
         }
         self.wanted_bytes.store(bytes as u64, Ordering::SeqCst);
         // Memory may have returned between the two lines above, before `wanted_bytes` was set.
-        self.ends_wait()
+        self.ends_wait(pool)
     }
 
     /// Returns true if the peer waits for no buffer, or if there is now room for it; it then waits no longer.
-    pub(crate) fn ends_wait(&self) -> bool {
-        let has_room = self.fits(self.wanted_bytes.load(Ordering::SeqCst));
-        if has_room {
-            self.wanted_bytes.store(0, Ordering::SeqCst);
+    pub(crate) fn ends_wait(&self, pool: &BufferPool) -> bool {
+        let wanted = self.wanted_bytes.load(Ordering::SeqCst);
+        if !self.fits(wanted, pool) {
+            // Other peers' buffers may end the wait, too. One may have returned before `wanted` was set.
+            pool.shared.wanted.store(true, Ordering::SeqCst);
+            if !self.fits(wanted, pool) {
+                return false;
+            }
         }
-        has_room
+        self.wanted_bytes.store(0, Ordering::SeqCst);
+        true
     }
 
     /// Returns true if the peer may have another buffer of `bytes`. A peer without a buffer always may.
     #[inline]
-    pub(crate) fn fits(&self, bytes: u64) -> bool {
+    pub(crate) fn fits(&self, bytes: u64, pool: &BufferPool) -> bool {
+        self.fits_share(bytes) || !pool.shared.is_scarce(bytes)
+    }
+
+    #[inline]
+    fn fits_share(&self, bytes: u64) -> bool {
         let held = self.held_bytes.load(Ordering::SeqCst);
         held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max
     }
 
-    fn release(&self, bytes: u64, waker: &Waker) {
+    fn release(&self, bytes: u64, pool: &Shared) {
         self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
         let wanted = self.wanted_bytes.load(Ordering::SeqCst);
-        if wanted > 0 && self.fits(wanted) {
-            waker.wake();
+        if wanted > 0 && (self.fits_share(wanted) || !pool.is_scarce(wanted)) {
+            pool.waker.wake();
         }
     }
 }
@@ -325,6 +336,11 @@ impl BufferPool {
 }
 
 impl Shared {
+    /// Returns true if more than half of the limit is lent after another `bytes`.
+    fn is_scarce(&self, bytes: u64) -> bool {
+        self.lent_bytes.load(Ordering::SeqCst) + bytes > self.lent_bytes_max / 2
+    }
+
     fn take_back(&self, data: Box<[u8]>) {
         let bytes = data.len() as u64;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

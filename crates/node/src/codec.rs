@@ -220,7 +220,8 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk, version: u16) -> Result<Mess
             let flags = fields.short("the flags")?;
             let count = fields.short("the length of the list")?;
             let region = fields.region(flags & !DIRECT, count)?;
-            let result = fields.rest(body);
+            // A small proof would hold its whole receive buffer until the event ends.
+            let result = Data::new(fields.rest(body).keep());
             Message::Assign { event, unit, direct: flags & DIRECT != 0, region, result }
         }
         6 => {
@@ -239,7 +240,7 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk, version: u16) -> Result<Mess
             for _ in 0..count {
                 missing = fields.name(missing)?;
             }
-            Message::Answer { tag: stream, event, missing, payload: fields.rest(body) }
+            Message::Answer { tag: stream, event, missing, payload: Data::new(fields.rest(body)) }
         }
         8 => Message::Clear(fields.events()?.into()),
         9 => match fields.short("the flag")? {
@@ -254,7 +255,7 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk, version: u16) -> Result<Mess
             let event = fields.event()?;
             let stream = fields.stream()?;
             let missing = fields.word("the number of missing fragments")?;
-            Message::Event { event, stream, missing, payload: fields.rest(body) }
+            Message::Event { event, stream, missing, payload: Data::new(fields.rest(body)) }
         }
         15 => Message::Stored { event: fields.event()?, stream: fields.stream()? },
         16 if version >= CHECKED_SUCCESSION => Message::Succession(fields.all_checked()?),
@@ -424,9 +425,9 @@ impl Fields<'_> {
         Ok(content.into())
     }
 
-    fn rest(&mut self, body: &Chunk) -> Data {
+    fn rest(&mut self, body: &Chunk) -> Chunk {
         let rest = body.slice(self.at..self.bytes.len());
         self.at = self.bytes.len();
-        Data::new(rest)
+        rest
     }
 }

@@ -36,6 +36,7 @@ use crate::wake::Waker;
 use parts::{Fed, Listening, Resolved, SlotDeadline, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use slot::{Closing, ConnectionOrigin, Outgoing, Slots, State};
 use strangers::Strangers;
+pub use strangers::caller_group;
 
 const LISTENERS_MAX: usize = 1 << 16;
 /// Minimum size of read blocks, bytes.
@@ -428,7 +429,8 @@ impl MessageEndpoint {
         self.slots.used()
     }
 
-    /// Sets the keys of all listeners and of all outgoing connections ([`Options::key`], [`Options::key_previous`]) for the
+    /// Sets the keys of all listeners and of all outgoing connections ([`ConnectionOptions::key`],
+    /// [`ConnectionOptions::key_previous`]) for the
     /// greetings that follow. Established connections stay.
     pub fn set_keys(&mut self, key: Option<&SharedKey>, previous: Option<&SharedKey>) {
         let set = |options: &mut Arc<ConnectionOptions>| {

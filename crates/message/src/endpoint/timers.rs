@@ -127,7 +127,7 @@ impl MessageEndpoint {
         if self.pool.admits(2 * self.settings.limits.receive_block_bytes as u64) {
             for index in std::mem::take(&mut self.starved) {
                 let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
-                if !slot.partial.ends_wait() {
+                if !slot.partial.ends_wait(&self.pool) {
                     self.starved.push(index);
                     continue;
                 }
