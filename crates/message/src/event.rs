@@ -188,8 +188,10 @@ pub enum Closed {
     #[error("no greeting within {0:?}")]
     GreetingLate(Duration),
     /// The greeting was not complete when [`greetings_max`](crate::Limits::greetings_max) other connections had none either,
-    /// most of them from this address.
-    #[error("no greeting, and {max} other connections have none either, most of them from this address")]
+    /// and no address had more of them than this one.
+    #[error(
+        "no greeting, and {max} other connections have none either; no address has more of them than this one"
+    )]
     Displaced {
         /// The limit, connections.
         max: usize,

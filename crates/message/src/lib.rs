@@ -65,7 +65,7 @@ pub use assembler::{ArrivedMessage, Assembler, Partial, Starved};
 pub use auth::{KeyError, SharedKey, TAG_BYTES};
 pub use backoff::Backoff;
 pub use counters::Counters;
-pub use endpoint::{MessageEndpoint, SetupError};
+pub use endpoint::{MessageEndpoint, SetupError, caller_group};
 pub use event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId, SendError};
 pub use frame::{HEADER_BYTES, Header, Oversize};
 pub use hello::{BadHello, NAME_BYTES_MAX};

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use fanin_message::caller_group;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Maximum time from `accept` until the response is written; the connection is closed afterwards.
@@ -99,7 +100,7 @@ fn wait(listener: &TcpListener, connections: &[HttpConnection]) -> Vec<bool> {
 fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
     for _ in 0..ACCEPTS_MAX {
         let (stream, caller) = match listener.accept() {
-            Ok((stream, caller)) => (stream, caller.ip()),
+            Ok((stream, caller)) => (stream, caller_group(caller.ip())),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) => {
                 // Without free descriptors the listener stays readable: the pause prevents a busy loop.

@@ -409,7 +409,7 @@ pub enum JournalError {
         why: &'static str,
     },
     /// Two folders have a journal of the same name, so they belong to two runs of one system.
-    #[error("{} and {} are of one process and of two runs", first.display(), second.display())]
+    #[error("{} and {} are of one process and of two runs: name the folders of one run, each once", first.display(), second.display())]
     TwoRuns {
         /// Path of the first one.
         first: PathBuf,

@@ -102,7 +102,8 @@ impl MessageEndpoint {
         }
         let limits = &self.settings.limits;
         let max = limits.greetings_max.min(limits.peers_max.div_ceil(2));
-        if self.strangers.len() >= max
+        // The end of one may free a descriptor, with which another listener accepts and displaces as well.
+        while self.strangers.len() >= max
             && let Some(oldest) = self.strangers.oldest_of_most()
         {
             self.end(oldest, Closed::Displaced { max });

@@ -73,15 +73,19 @@ fn rank(group: &BTreeMap<u64, u32>) -> Option<(usize, Reverse<u64>)> {
     Some((group.len(), Reverse(*oldest)))
 }
 
-/// Returns the address that counts as one caller. A host with IPv6 usually has a whole /64 network.
 fn group_of(caller: Option<SocketAddr>) -> Option<IpAddr> {
+    caller.map(|caller| caller_group(caller.ip()))
+}
+
+/// Returns the address that counts as one caller. A host with IPv6 usually has a whole /64 network.
+pub fn caller_group(address: IpAddr) -> IpAddr {
     const INTERFACE_BITS: u32 = 64;
-    Some(match caller?.ip().to_canonical() {
+    match address.to_canonical() {
         IpAddr::V6(address) => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> INTERFACE_BITS << INTERFACE_BITS))
         }
         address => address,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -78,7 +78,8 @@ impl RoleNode for LoggerNode {
             Message::Event { event, stream, missing, payload } => match self.proofs.verify(event, &payload) {
                 Some(payload) => Message::Event { event, stream, missing, payload },
                 None => {
-                    tracing::error!(%peer, event = event.0, "refused an event that was never assigned");
+                    let reason = "its proof is by none of this logger's keys";
+                    tracing::error!(%peer, event = event.0, reason, "refused an event that was never assigned");
                     self.unassigned += 1;
                     self.refusals.push_back((peer, Message::Refuse { event }));
                     Message::Withdraw { event }

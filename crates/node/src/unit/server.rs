@@ -251,7 +251,10 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
 fn is_of_this_user(stream: &UnixStream) -> bool {
     let refused = match socket_peercred(stream) {
         Ok(peer) if peer.uid == geteuid() || peer.uid.is_root() => return true,
-        Ok(peer) => format!("it belongs to user {}", peer.uid.as_raw()),
+        Ok(peer) => {
+            let (theirs, ours) = (peer.uid.as_raw(), geteuid().as_raw());
+            format!("it belongs to user {theirs}, and only users {ours} and 0 may connect")
+        }
         Err(error) => format!("the kernel does not say whose it is: {error}"),
     };
     tracing::warn!(reason = refused, "rejected a unit");
