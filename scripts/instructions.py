@@ -24,9 +24,9 @@ RECORD = ROOT / "crates" / "sim" / "examples" / "instructions.toml"
 CASES = ("incast", "collapse", "rack")
 # The largest difference from the record, in percent.
 PERCENT_MAX = 15
-# Instructions a packet-hop before the redesign (commit 74801fd; the collapse's first record), and the
-# most in percent above them that the design grants.
-BASELINE = {"incast": 671, "collapse": 794, "rack": 598}
+# Instructions a packet-hop before the redesign (commit 74801fd), and the most in percent above them that the
+# design grants to the plain path. The collapse has other rules of TCP since, so that only its record binds.
+BASELINE = {"incast": 671, "rack": 598}
 ABOVE_BASELINE_MAX = 15
 RUN_SECONDS_MAX = 300
 
@@ -105,14 +105,16 @@ def main(arguments: Sequence[str]) -> int:
         before = record[case]["instructions"]
         percent = 100 * (instructions - before) / before
         is_same = hops == record[case]["packet_hops"]
-        baseline = BASELINE[case]
-        above = 100 * (instructions / hops - baseline) / baseline
+        a_hop = instructions / hops
+        baseline = BASELINE.get(case, a_hop)
+        above = 100 * (a_hop - baseline) / baseline
         is_granted = abs(percent) <= PERCENT_MAX and above <= ABOVE_BASELINE_MAX
         verdict = "ok" if is_granted and is_same else "FAILED"
         failed += verdict != "ok"
+        limit = f", {above:+.1f} % of the baseline (at most {ABOVE_BASELINE_MAX})" if case in BASELINE else ""
         print(
-            f"{case:<9} {verdict:<6} {instructions} instructions, {instructions / hops:.0f} a packet-hop, "
-            f"{percent:+.2f} % of the record, {above:+.1f} % of the baseline (at most {ABOVE_BASELINE_MAX})"
+            f"{case:<9} {verdict:<6} {instructions} instructions, {a_hop:.0f} a packet-hop, "
+            f"{percent:+.2f} % of the record{limit}"
         )
         if not is_same:
             print(f"          results changed: {hops} packet-hops, {record[case]['packet_hops']} on record")

@@ -346,8 +346,8 @@ def check(bug: Bug, seeds: int, limit_s: float, profile: str) -> str:
     text = path.read_text()
     if text.count(bug.old) != 1:
         return f"| {bug.name} | the text to change is there {text.count(bug.old)} times |"
-    path.write_text(text.replace(bug.old, bug.new))
     try:
+        path.write_text(text.replace(bug.old, bug.new))
         build = ["cargo", "build", "--quiet", "--profile", profile, "--package", "fanin-world"]
         built = subprocess.run(build, cwd=ROOT, text=True, capture_output=True, check=False)
         if built.returncode != 0:

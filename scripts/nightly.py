@@ -3,13 +3,19 @@
 Usage: .ci/nightly [--hours 10] [--only PART ...] [--profile dev] [--again] [--list]
 
 Each part has its share of the hours, and is made of runs. A run that has ended is not repeated on the same
-commit, unless `--again` is given. Results and totals are in out/nightly/state.json, and the output of each
-run in out/nightly/logs. The last line counts the runs: "N passed, N failed". Exit code 0 only where none
-failed. Ctrl-C ends the present run in order, which the next call then repeats. `--profile dev` builds faster,
-and checks debug assertions.
+commit, unless `--again` is given. Parts that draw seeds have new runs each night: date (UTC) and commit give
+the seed. A run begins only if the rest of its part's time suffices. Past its own time it is cut off, and the
+next call repeats it.
+
+Results and totals are in out/nightly/state.json, the output of each run in out/nightly/logs. The output of a
+failed run keeps the seed in its name. The last line counts the runs of this commit: "N passed, N failed".
+Exit code 0 only if none failed and none was cut off, 2 if another call is running. Ctrl-C, SIGTERM and SIGHUP
+end the present run in order, which the next call then repeats; the exit code is 130. `--profile dev` builds
+faster, and checks debug assertions.
 """
 
 import argparse
+import fcntl
 import itertools
 import json
 import os
@@ -19,26 +25,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "nightly"
 WORLDS, INPUTS = 1_000_000, 1_000_000_000
 WORLDS_AT_ONCE, DRAWS_AT_ONCE, CASES = 2_000, 4, 12
-# Seconds beyond those of its part after which a run is ended: it may have to build, and to end in order.
+# Seconds beyond its own after which a run is cut off: it may have to build, and to end in order.
 GRACE_SECONDS = 900
+MUTATION_SECONDS = 1800
 # The lines that change with the format of messages between processes.
 WIRE = "const (LAYOUT: u16|VERSIONS: Versions)"
 WIRE_FILES = ("crates/message/src/hello.rs", "crates/node/src/codec.rs")
 
 State = dict[str, Any]
 
+# The signals that have asked this call to stop.
+stop_signals: list[int] = []
+
 
 @dataclass(frozen=True)
 class Time:
-    """The seconds of a part, a seed of the day, and the profile of its programs."""
+    """The seconds of a part, the seed of the night, and the profile of its programs."""
 
     seconds: float
     seed: int
@@ -51,7 +62,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended: its exit code, -1 past its time; and what it printed."""
+    """The exit code of a run, and its output."""
 
     code: int
     text: str
@@ -75,6 +86,8 @@ class Run:
     name: str
     command: Sequence[str]
     judge: Callable[[Ended], Verdict]
+    # The longest that it may take, without builds.
+    seconds: float
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -87,6 +100,10 @@ class Part:
     description: str
     runs: Callable[[State, Time], Iterator[Run]]
     build: tuple[str, ...] = ()
+    # Set where the runs need another profile than that of the call.
+    build_profile: str | None = None
+    # The runs draw seeds, or differ by chance: each night plays them, on the same commit too.
+    is_new_each_night: bool = False
 
 
 def last(text: str, pattern: str) -> str:
@@ -106,8 +123,18 @@ def git(*arguments: str) -> str:
     return run.stdout.strip()
 
 
+def today() -> str:
+    """Return the date (UTC) as YYMMDD."""
+    return time.strftime("%y%m%d", time.gmtime())
+
+
+def seed_of(date: str, commit: str) -> int:
+    """Return the seed of a night: the date, then six digits of the commit. Worlds need it below 1.8e12."""
+    return int(date) * 1_000_000 + int(commit[:12] or "0", 16) % 1_000_000
+
+
 def worlds(_state: State, night: Time) -> Iterator[Run]:
-    """Play worlds with seeds of the day, some at a time."""
+    """Play worlds with seeds of the night, some at a time."""
 
     def judge(ended: Ended) -> Verdict:
         # Lines of progress come before the summary.
@@ -118,18 +145,19 @@ def worlds(_state: State, night: Time) -> Iterator[Run]:
     for begin in range(0, WORLDS, WORLDS_AT_ONCE):
         command = [night.binary("fanin-world"), "campaign", "--seeds", str(WORLDS_AT_ONCE)]
         command += ["--from", str(night.seed * 10_000_000 + begin)]
-        yield Run(f"{begin}", command, judge)
+        yield Run(f"{begin}", command, judge, 120)
 
 
 def soak(system: str, program: str) -> Callable[[State, Time], Iterator[Run]]:
     """Run one soak for the time of the part, an hour at most."""
 
     def runs(_state: State, night: Time) -> Iterator[Run]:
-        minutes = min(60.0, night.seconds / 60)
+        seconds = min(3600.0, night.seconds)
+        minutes = seconds / 60
         command = [sys.executable, "scripts/soak.py", system, "--minutes", f"{minutes:.2f}"]
         command += ["--seed", str(night.seed), "--out", str(OUT / "soak"), "--binary", night.binary(program)]
         command += ["--set", "logger.accept=0.02"] if system == "live" else []
-        yield Run(f"{system}-{minutes:.0f}min", command, by_code("all processes"))
+        yield Run(f"{system}-{minutes:.0f}min", command, by_code("all processes"), seconds)
 
     return runs
 
@@ -147,13 +175,18 @@ def fuzz(state: State, night: Time) -> Iterator[Run]:
         if state["totals"].get("inputs", 0) >= INPUTS:
             return
         environment = {"FANIN_FUZZ_SEED": str(night.seed * 100_000 + number)}
-        yield Run(f"round-{number}", ["scripts/fuzz.sh", f"{each}s"], judge, environment)
+        # The eight targets have ten shares of the time.
+        yield Run(f"round-{number}", ["scripts/fuzz.sh", f"{each}s"], judge, 10 * each, environment)
 
 
 def mutations(_state: State, night: Time) -> Iterator[Run]:
     """Plant each bug, and look whether worlds find it."""
     script = [sys.executable, "scripts/mutations.py"]
-    listed = subprocess.run([*script, "--list"], cwd=ROOT, capture_output=True, text=True, check=True)
+    # In a session of its own, Ctrl-C in a terminal does not reach it.
+    listed = subprocess.run(
+        [*script, "--list"], cwd=ROOT, capture_output=True, text=True, check=True, start_new_session=True
+    )
+    script += ["--profile", night.profile, "--limit", str(MUTATION_SECONDS)]
 
     def judge(ended: Ended) -> Verdict:
         line = last(ended.text, r"^\| ")
@@ -161,7 +194,7 @@ def mutations(_state: State, night: Time) -> Iterator[Run]:
 
     for line in listed.stdout.splitlines():
         name = line.split(":")[0]
-        yield Run(name, [*script, "--profile", night.profile, "--only", name], judge)
+        yield Run(name, [*script, "--only", name], judge, MUTATION_SECONDS)
 
 
 def validation(_state: State, night: Time) -> Iterator[Run]:
@@ -169,7 +202,7 @@ def validation(_state: State, night: Time) -> Iterator[Run]:
     folder = OUT / f"validation-{night.seed}"
     draw = [sys.executable, "scripts/hypercube.py", str(folder), "--cases", str(CASES)]
     draw += ["--seed", str(night.seed)]
-    yield Run("draw", draw, by_code("cases"))
+    yield Run("draw", draw, by_code("cases"), 10)
 
     def judge(ended: Ended) -> Verdict:
         return Verdict(ended.code == 0, last(ended.text, r"drawn-|needs"), skipped=ended.code == 3)
@@ -177,7 +210,7 @@ def validation(_state: State, night: Time) -> Iterator[Run]:
     for case in range(1, CASES + 1):
         name = f"drawn-{case:02}"
         command = [night.binary("fanin"), "validate", str(folder), "--only", name, "--rounds", "3"]
-        yield Run(name, command, judge)
+        yield Run(name, command, judge, 120)
 
 
 def family(_state: State, night: Time) -> Iterator[Run]:
@@ -194,7 +227,7 @@ def family(_state: State, night: Time) -> Iterator[Run]:
     for number in range(25):
         command = [sys.executable, "scripts/limits.py", "family", "--draws", str(DRAWS_AT_ONCE)]
         command += ["--fanin", night.binary("fanin"), "--seed", str(night.seed * 100 + number)]
-        yield Run(f"{number}", command, judge)
+        yield Run(f"{number}", command, judge, 120)
 
 
 def previous(_state: State, _night: Time) -> Iterator[Run]:
@@ -208,33 +241,100 @@ def previous(_state: State, _night: Time) -> Iterator[Run]:
         words = last(ended.text, "[1-9] passed|panicked")
         return Verdict(ended.code == 0 and "1 passed" in ended.text and "SKIPPED" not in ended.text, words)
 
-    command = ["cargo", "test", "--package", "fanin-node", "--test", "standby", "--example", "process"]
+    command = ["cargo", "test", "--package", "fanin-node", "--test", "standby"]
     command += ["previous_release", "--", "--nocapture"]
     if reference:
-        yield Run(reference[:12], command, judge, {"FANIN_PREVIOUS": reference})
+        yield Run(reference[:12], command, judge, 300, {"FANIN_PREVIOUS": reference})
     else:
         skip = lambda _ended: Verdict(False, "this clone has neither tags nor history", skipped=True)  # noqa: E731
-        yield Run("none", ["true"], skip)
+        yield Run("none", ["true"], skip, 1)
 
 
 FED = re.compile(r"^fuzz target (.+?): ([\d,]+) inputs", re.MULTILINE)
 CLI = ("--package", "fanin-cli", "--features", "fanin-cli/bpf")
 PARTS = (
-    Part("previous", 0.06, "an upgrade from the previous release, under load", previous),
-    Part("soak-live", 0.1, "an hour of replay with a kill every ten seconds", soak("live", "fanin"), CLI),
+    Part(
+        "previous",
+        0.06,
+        "an upgrade from the previous release, under load",
+        previous,
+        # The test runs this program, and `cargo test --test standby` does not build it.
+        ("--package", "fanin-node", "--example", "process"),
+        build_profile="dev",
+    ),
+    Part(
+        "soak-live",
+        0.1,
+        "an hour of replay with a kill every ten seconds",
+        soak("live", "fanin"),
+        CLI,
+        is_new_each_night=True,
+    ),
     Part(
         "soak-switch",
         0.1,
         "an hour of the switch with changes all the time",
         soak("switch", "examples/busy"),
         ("--package", "fanin-switch", "--example", "busy"),
+        is_new_each_night=True,
     ),
-    Part("worlds", 0.24, f"{WORLDS} simulated worlds with faults", worlds, ("--package", "fanin-world")),
-    Part("fuzz", 0.15, f"the eight fuzz targets, towards {INPUTS} inputs", fuzz),
+    Part(
+        "worlds",
+        0.24,
+        f"up to {WORLDS} simulated worlds with faults",
+        worlds,
+        ("--package", "fanin-world"),
+        is_new_each_night=True,
+    ),
+    Part(
+        "fuzz",
+        0.15,
+        f"the eight fuzz targets, towards {INPUTS} inputs",
+        fuzz,
+        is_new_each_night=True,
+    ),
     Part("mutations", 0.2, "each planted bug: worlds must find it", mutations),
-    Part("validation", 0.08, f"{CASES} new validation cases on this machine's kernel", validation, CLI),
-    Part("family", 0.07, "100 random systems with paced credits", family, CLI),
+    Part(
+        "validation",
+        0.08,
+        f"{CASES} new validation cases on this machine's kernel",
+        validation,
+        CLI,
+        is_new_each_night=True,
+    ),
+    Part("family", 0.07, "100 random systems with paced credits", family, CLI, is_new_each_night=True),
 )
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Keep signals in `stop_signals`, so that the present run ends in order before this call does."""
+    stop_signals.clear()
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A handler that does nothing replaces SIG_IGN, which a run would inherit: SIGINT must end runs.
+        is_ignored = signal.getsignal(number) == signal.SIG_IGN
+        handler = (
+            (lambda _number, _frame: None) if is_ignored else lambda number, _: stop_signals.append(number)
+        )
+        before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
+
+
+def lock() -> IO[str] | None:
+    """Take the lock of out/nightly until the file is closed; none if another call has it."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    file = (OUT / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
@@ -250,24 +350,30 @@ def end(process: "subprocess.Popen[bytes]") -> None:
             continue
 
 
-def execute(part: Part, run: Run, seconds: float) -> Ended:
-    """Run a command with its output in a file."""
-    log = OUT / "logs" / f"{part.name}-{run.name}.log"
+def log_of(part: Part, run: Run) -> Path:
+    """Return the file of a run's output."""
+    return OUT / "logs" / f"{part.name}-{run.name}.log"
+
+
+def execute(part: Part, run: Run) -> Ended | None:
+    """Run a command with its output in a file; none if it was cut off past its time."""
+    log = log_of(part, run)
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | run.environment
+    cut_off = time.monotonic() + run.seconds + GRACE_SECONDS
     with log.open("wb") as file:
         process = subprocess.Popen(
             list(run.command), cwd=ROOT, stdout=file, stderr=file, env=environment, start_new_session=True
         )
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            end(process)
-            code = -1
-        except KeyboardInterrupt:
-            end(process)
-            raise
-    return Ended(code, log.read_text(errors="replace"))
+        while process.poll() is None:
+            if stop_signals:
+                end(process)
+                raise KeyboardInterrupt
+            if time.monotonic() > cut_off:
+                end(process)
+                return None
+            time.sleep(0.1)
+    return Ended(process.returncode, log.read_text(errors="replace"))
 
 
 class Night:
@@ -276,10 +382,18 @@ class Night:
     def __init__(self, again: bool) -> None:
         """Read what earlier calls have left; runs of another commit are forgotten, totals stay."""
         self.path = OUT / "state.json"
+        self.cut_off = 0
         commit = git("rev-parse", "HEAD")
+        self.seed = seed_of(today(), commit)
         self.state: State = json.loads(self.path.read_text()) if self.path.is_file() else {"totals": {}}
         if again or self.state.get("commit") != commit:
-            self.state |= {"commit": commit, "seed": int(time.strftime("%Y%m%d", time.gmtime())), "runs": {}}
+            self.state |= {"commit": commit, "runs": {}}
+        self.state["seed"] = self.seed
+        print(f"seed {self.seed} of commit {commit[:12]}", flush=True)
+
+    def key(self, part: Part, run: Run) -> str:
+        """Return the name of a run on this commit."""
+        return f"{self.seed}/{run.name}" if part.is_new_each_night else run.name
 
     def save(self) -> None:
         """Write the state, whole or not at all."""
@@ -288,44 +402,88 @@ class Night:
         draft.write_text(json.dumps(self.state, indent=1) + "\n")
         draft.replace(self.path)
 
-    def note(self, part: Part, run: Run, verdict: Verdict, seconds: float) -> None:
+    def note(self, part: Part, run: Run, key: str, verdict: Verdict, seconds: float) -> None:
         """Keep the result of a run."""
         how = "skipped" if verdict.skipped else "passed" if verdict.passed else "failed"
-        self.state["runs"].setdefault(part.name, {})[run.name] = {"how": how, "words": verdict.words}
+        self.state["runs"].setdefault(part.name, {})[key] = {"how": how, "words": verdict.words}
         for name, count in verdict.totals.items():
             self.state["totals"][name] = self.state["totals"].get(name, 0) + count
         self.save()
         print(f"{how:8}{part.name} {run.name} ({seconds:.0f} s): {verdict.words[:150]}", flush=True)
+        log = log_of(part, run)
+        if how == "failed":
+            # Another night must not overwrite it.
+            kept = log.replace(log.with_name(f"{log.stem}-{self.seed}.log"))
+            print(f"        {kept}", flush=True)
+
+    def build(self, part: Part, profile: str) -> bool:
+        """Build what the runs of a part need."""
+        command = ["cargo", "build", "--profile", part.build_profile or profile, "--quiet", *part.build]
+        run = Run("build", command, by_code("^error"), float("inf"))
+        self.state["runs"][part.name].pop("build", None)
+        started = time.monotonic()
+        ended = execute(part, run)
+        assert ended is not None, "a build has no limit"
+        verdict = run.judge(ended)
+        if not verdict.passed:
+            verdict = Verdict(False, f"does not build: {verdict.words}")
+            self.note(part, run, run.name, verdict, time.monotonic() - started)
+        return verdict.passed
 
     def play(self, part: Part, seconds: float, profile: str) -> None:
         """Do the runs of a part that are not done yet, as long as there is time."""
         done = self.state["runs"].setdefault(part.name, {})
-        before = len(done)
-        if part.build:
-            build = ["cargo", "build", "--profile", profile, "--quiet", *part.build]
-            done.pop("build", None)
-            if subprocess.run(build, cwd=ROOT, check=False).returncode != 0:
-                self.note(part, Run("build", build, by_code("")), Verdict(False, "does not build"), 0.0)
-                return
+        earlier = 0
+        if part.build and not self.build(part, profile):
+            return
         begin = time.monotonic()
-        for run in part.runs(self.state, Time(seconds, self.state["seed"], profile)):
-            if run.name in done:
+        left = seconds
+        for run in part.runs(self.state, Time(seconds, self.seed, profile)):
+            if stop_signals:
+                raise KeyboardInterrupt
+            key = self.key(part, run)
+            if key in done:
+                earlier += 1
                 continue
-            left = seconds - (time.monotonic() - begin)
-            if left <= 0:
-                print(f"        {part.name}: the time is over; next is {run.name}", flush=True)
+            if left <= 0 or run.seconds > left:
+                rest = f"{max(0.0, left):.0f} s are left; next is {run.name} of up to {run.seconds:.0f} s"
+                print(f"        {part.name}: {rest}", flush=True)
                 break
             started = time.monotonic()
-            ended = execute(part, run, left + GRACE_SECONDS)
-            self.note(part, run, run.judge(ended), time.monotonic() - started)
-        if before:
-            print(f"        {part.name}: {before} runs had ended in an earlier call", flush=True)
+            ended = execute(part, run)
+            took = time.monotonic() - started
+            if ended is None:
+                self.cut_off += 1
+                print(f"cut off {part.name} {run.name} ({took:.0f} s): the next call repeats it", flush=True)
+            else:
+                self.note(part, run, key, run.judge(ended), took)
+            left = seconds - (time.monotonic() - begin)
+        if earlier:
+            print(f"        {part.name}: {earlier} runs had ended in an earlier call", flush=True)
 
     def sum(self, parts: Sequence[Part]) -> str:
         """Count the runs of these parts."""
         results = [run["how"] for part in parts for run in self.state["runs"].get(part.name, {}).values()]
         passed, failed, skipped = (results.count(how) for how in ("passed", "failed", "skipped"))
-        return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+        others = [(skipped, "skipped"), (self.cut_off, "cut off")]
+        return f"{passed} passed, {failed} failed" + "".join(f", {n} {how}" for n, how in others if n)
+
+
+def play_all(parts: Sequence[Part], options: argparse.Namespace) -> int:
+    """Play parts, and print the counts; return the exit code."""
+    night = Night(options.again)
+    code = 0
+    try:
+        for part in parts:
+            night.play(part, 3600 * options.hours * part.share, options.profile)
+    except KeyboardInterrupt:
+        print("interrupted: the next call goes on here", flush=True)
+        code = 130
+    totals = ", ".join(f"{count} {name}" for name, count in night.state["totals"].items())
+    print(f"totals of all nights: {totals or 'none'}")
+    line = night.sum(parts)
+    print(line)
+    return code or int(", 0 failed" not in line or night.cut_off > 0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -347,20 +505,12 @@ def main(arguments: Sequence[str]) -> int:
             for part in PARTS
         )
         return 0
-    night = Night(options.again)
-    parts = [part for part in PARTS if part.name in options.only]
-    code = 0
-    try:
-        for part in parts:
-            night.play(part, 3600 * options.hours * part.share, options.profile)
-    except KeyboardInterrupt:
-        print("interrupted: the next call goes on here", flush=True)
-        code = 130
-    totals = ", ".join(f"{count} {name}" for name, count in night.state["totals"].items())
-    print(f"totals of all nights: {totals or 'none'}")
-    line = night.sum(parts)
-    print(line)
-    return code or int(", 0 failed" not in line)
+    file = lock()
+    if file is None:
+        print(f"nightly: another call is running with {OUT}", file=sys.stderr)
+        return 2
+    with file, stop_on_signals():
+        return play_all([part for part in PARTS if part.name in options.only], options)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,63 @@
 """The nightly runs: each is done once on a commit, all are counted, and a night that was stopped goes on."""
 
+import fcntl
+import itertools
 import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import nightly
 import pytest
 from nightly import Ended, Part, Run, State, Time, Verdict
 
+# A call of nightly with one run, which changes a file until SIGINT ends it.
+STOPPED = """
+import signal, sys
+from pathlib import Path
+folder, is_ignored = Path(sys.argv[1]), sys.argv[2] == "True"
+# This test may have inherited others.
+signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+import nightly
+script = '''
+import os, sys, time
+from pathlib import Path
+folder = Path(sys.argv[1])
+(folder / "tree").write_text("a planted bug")
+try:
+    (folder / "pid.new").write_text(str(os.getpid()))
+    (folder / "pid.new").rename(folder / "pid")
+    time.sleep(600)
+finally:
+    time.sleep(0.5)
+    (folder / "tree").write_text("as committed")
+'''
+command = [sys.executable, "-c", script, str(folder)]
+run = nightly.Run("bug", command, nightly.by_code(""), 60)
+nightly.OUT = folder
+nightly.PARTS = (nightly.Part("part", 1.0, "a part", lambda _state, _night: iter([run])),)
+sys.exit(nightly.main(["--hours", "1"]))
+"""
 
-def parts(folder: Path, codes: list[int]) -> tuple[Part, ...]:
+
+def parts(
+    folder: Path, codes: Sequence[int], seconds: float = 1.0, is_new_each_night: bool = False
+) -> tuple[Part, ...]:
     """Make a part of runs that end with these codes, and leave a line in a file each time."""
 
     def runs(_state: State, _night: Time) -> Iterator[Run]:
         for number, code in enumerate(codes):
             script = f"open({str(folder / 'calls')!r}, 'a').write('{number} '); print('inputs'); exit({code})"
             judge = lambda ended: Verdict(ended.code == 0, "said", totals={"inputs": 5})  # noqa: E731
-            yield Run(f"run-{number}", [sys.executable, "-c", script], judge)
+            yield Run(f"run-{number}", [sys.executable, "-c", script], judge, seconds)
 
-    return (Part("part", 1.0, "a part", runs),)
+    return (Part("part", 1.0, "a part", runs, is_new_each_night=is_new_each_night),)
 
 
 def test_runs_are_counted_and_done_once(
@@ -45,21 +83,191 @@ def test_a_part_whose_time_is_over_goes_on_in_the_next_call(
     monkeypatch.setattr(nightly, "OUT", tmp_path)
     monkeypatch.setattr(nightly, "PARTS", parts(tmp_path, [0, 0]))
     assert nightly.main(["--hours", "0"]) == 0
-    assert "the time is over; next is run-0" in capfd.readouterr().out
+    assert "0 s are left; next is run-0" in capfd.readouterr().out
     assert nightly.main(["--hours", "1"]) == 0
     assert capfd.readouterr().out.endswith("2 passed, 0 failed\n")
 
 
-def test_a_run_past_its_time_is_ended_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_begins_only_if_its_own_time_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(nightly, "OUT", tmp_path)
-    sleeper = Run("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"], nightly.by_code(""))
-    ended = nightly.execute(parts(tmp_path, [])[0], sleeper, 0.2)
-    assert ended.code == -1
-    assert not sleeper.judge(ended).passed
+    # The first run may take all of the hour, so that the second has less than its time.
+    monkeypatch.setattr(nightly, "PARTS", parts(tmp_path, [0, 0], seconds=3600.0))
+    assert nightly.main(["--hours", "1"]) == 0
+    output = capfd.readouterr().out
+    assert "s are left; next is run-1 of up to 3600 s" in output
+    assert output.endswith("1 passed, 0 failed\n")
+    assert (tmp_path / "calls").read_text() == "0 "
+    assert nightly.main(["--hours", "1"]) == 0
+    assert (tmp_path / "calls").read_text() == "0 1 "
+
+
+def test_a_run_that_was_cut_off_stays_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def runs(_state: State, _night: Time) -> Iterator[Run]:
+        script = f"import time; time.sleep({600 if nightly.GRACE_SECONDS == 0 else 0})"
+        yield Run("sleeper", [sys.executable, "-c", script], nightly.by_code(""), 0.2)
+
+    monkeypatch.setattr(nightly, "OUT", tmp_path)
+    monkeypatch.setattr(nightly, "PARTS", (Part("part", 1.0, "a part", runs),))
+    with monkeypatch.context() as without_grace:
+        without_grace.setattr(nightly, "GRACE_SECONDS", 0)
+        # Not a success: a run that hangs each night must be seen.
+        assert nightly.main(["--hours", "1"]) == 1
+    output = capfd.readouterr().out
+    assert "cut off part sleeper" in output
+    assert output.endswith("\n0 passed, 0 failed, 1 cut off\n")
+    assert nightly.main(["--hours", "1"]) == 0
+    assert capfd.readouterr().out.endswith("\n1 passed, 0 failed\n")
+
+
+def test_ten_hours_suffice_for_a_run_of_each_part() -> None:
+    for part in nightly.PARTS:
+        seconds = 36_000 * part.share
+        for run in part.runs({"totals": {"inputs": nightly.INPUTS - 1}}, Time(seconds, 260101000000, "dev")):
+            assert 0 < run.seconds <= seconds, part.name
+            if part.name == "mutations":
+                assert f"--limit {run.seconds}" in " ".join(run.command)
+            if part.name == "fuzz":
+                break
+
+
+@pytest.mark.parametrize(
+    ("number", "is_ignored"),
+    [
+        (signal.SIGINT, False),
+        (signal.SIGTERM, False),
+        # A shell without job control starts its background jobs so; the run must still take SIGINT.
+        (signal.SIGTERM, True),
+        (signal.SIGHUP, False),
+    ],
+)
+def test_a_signal_ends_the_run_in_order_first(
+    root: Path, tmp_path: Path, number: signal.Signals, is_ignored: bool
+) -> None:
+    environment = os.environ | {"PYTHONPATH": str(root / "scripts")}
+    command = [sys.executable, "-c", STOPPED, str(tmp_path), str(is_ignored)]
+    pid = tmp_path / "pid"
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        while not pid.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        # `timeout` sends its signal twice: to the process, and to the group.
+        process.send_signal(number)
+        process.send_signal(number)
+        output, _ = process.communicate()
+        assert (tmp_path / "tree").read_text() == "as committed"
+    finally:
+        process.kill()
+        with suppress(OSError):
+            os.killpg(int(pid.read_text()), signal.SIGKILL)
+    assert process.returncode == 130
+    assert "interrupted: the next call goes on here\n" in output
+    assert output.endswith("0 passed, 0 failed\n")
+    # The next call repeats the run.
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_a_second_call_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(nightly, "OUT", tmp_path)
+    monkeypatch.setattr(nightly, "PARTS", parts(tmp_path, [0]))
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert nightly.main(["--hours", "1"]) == 2
+        assert capfd.readouterr() == ("", f"nightly: another call is running with {tmp_path}\n")
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert nightly.main(["--hours", "1"]) == 0
+    # The lock is free again.
+    assert nightly.main(["--hours", "1"]) == 0
+
+
+def test_each_night_has_seeds_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(nightly, "OUT", tmp_path)
+    drawn, fixed = parts(tmp_path, [0, 3], is_new_each_night=True)[0], parts(tmp_path, [0, 0, 0])[0]
+    monkeypatch.setattr(nightly, "PARTS", (drawn, Part("fixed", fixed.share, "another part", fixed.runs)))
+
+    def calls_on(date: str) -> str:
+        monkeypatch.setattr(nightly, "today", lambda: date)
+        (tmp_path / "calls").write_text("")
+        assert nightly.main(["--hours", "1"]) == 1
+        return (tmp_path / "calls").read_text()
+
+    assert calls_on("261127") == "0 1 0 1 2 "
+    assert calls_on("261127") == ""
+    assert calls_on("261128") == "0 1 "
+    assert capfd.readouterr().out.endswith("totals of all nights: 35 inputs\n5 passed, 2 failed\n")
+    state = json.loads((tmp_path / "state.json").read_text())
+    # The output of both failed runs is kept.
+    seeds = {nightly.seed_of(date, state["commit"]) for date in ("261127", "261128")}
+    assert {path.name for path in (tmp_path / "logs").glob("part-run-1*")} == {
+        f"part-run-1-{seed}.log" for seed in seeds
+    }
+
+
+def test_worlds_of_two_nights_or_commits_are_different() -> None:
+    worlds = next(part for part in nightly.PARTS if part.name == "worlds")
+    seen: set[int] = set()
+    nights = [("261127", "28dd44b0" * 5), ("261127", "fc0f0a17" * 5), ("261128", "28dd44b0" * 5)]
+    for date, commit in nights:
+        night = Time(60.0, nightly.seed_of(date, commit), "dev")
+        begins = [int(run.command[-1]) for run in worlds.runs({}, night)]
+        assert len(begins) == nightly.WORLDS / nightly.WORLDS_AT_ONCE
+        assert max(begins) + nightly.WORLDS_AT_ONCE < 1 << 64
+        seen.update(begins)
+    assert len(seen) == len(nights) * nightly.WORLDS / nightly.WORLDS_AT_ONCE
+    ordered = sorted(seen)
+    steps = (after - before for before, after in itertools.pairwise(ordered))
+    assert all(step >= nightly.WORLDS_AT_ONCE for step in steps)
+    assert nightly.seed_of("991231", "f" * 40) * 10_000_000 + nightly.WORLDS < 1 << 64
+    repeated = {part.name for part in nightly.PARTS if not part.is_new_each_night}
+    assert repeated == {"previous", "mutations"}
+
+
+def test_the_program_of_an_upgrade_is_built_before_its_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly, "OUT", tmp_path / "out")
+    monkeypatch.setattr(nightly, "git", lambda *_arguments: "28dd44b0" * 5)
+    cargo = tmp_path / "cargo"
+    cargo.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho "test result: ok. 1 passed"\n')
+    cargo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    # The tests are built with the profile dev, whatever that of the call.
+    assert nightly.main(["--only", "previous", "--profile", "release"]) == 0
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "build --profile dev --quiet --package fanin-node --example process",
+        "test --package fanin-node --test standby previous_release -- --nocapture",
+    ]
+
+
+def test_a_part_that_does_not_build_fails_and_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(nightly, "OUT", tmp_path / "out")
+    part = parts(tmp_path, [0])[0]
+    monkeypatch.setattr(nightly, "PARTS", (Part("part", 1.0, "a part", part.runs, ("--package", "p")),))
+    cargo = tmp_path / "cargo"
+    cargo.write_text("#!/bin/sh\necho 'error: no such thing' >&2\necho more >&2\nexit 101\n")
+    cargo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert nightly.main(["--hours", "1"]) == 1
+    output = capfd.readouterr().out
+    assert "does not build: error: no such thing" in output
+    assert output.endswith("\n0 passed, 1 failed\n")
+    cargo.write_text("#!/bin/sh\n")
+    assert nightly.main(["--hours", "1"]) == 0
+    assert capfd.readouterr().out.endswith("\n1 passed, 0 failed\n")
 
 
 def test_each_part_reads_what_its_command_prints() -> None:
-    night = Time(60.0, 20260101, "dev")
+    night = Time(60.0, 260101000000, "dev")
     by_name = {part.name: part for part in nightly.PARTS}
 
     def first(name: str) -> Run:

@@ -29,6 +29,7 @@ REQUEST_BYTES = 64
 HEADER_BYTES = 42
 NS_PER_BYTE = 8
 LINK_NS = 25_000
+WINDOW_BYTES = 6 << 20
 # When the client asks first, in nanoseconds.
 START = 500_000_000
 # Times of ns-3 are cut off to nanoseconds on two links.
@@ -83,7 +84,9 @@ class Channel:
             ack = max(sent.ack - 1, 0)
             offset = sent.seq - (0 if "S" in sent.flags else 1)
             flags = sent.flags or "-"
-            self.call(time, side, "segment", flags, offset, ack, sent.window, sent.payload, "-", "-", *syn)
+            # ns-3's client reads before it acknowledges, so that the window that it offers never changes.
+            window = sent.window if "S" in flags or side == CLIENT else WINDOW_BYTES
+            self.call(time, side, "segment", flags, offset, ack, window, sent.payload, "-", "-", *syn)
         else:
             time, side = min(due)
             self.call(time, side, "deadline")

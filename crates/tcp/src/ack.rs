@@ -26,7 +26,7 @@ impl Endpoint {
             }
             return;
         }
-        let updates_window = self.send.take_window(segment);
+        let updates_window = self.send.take_window(config, segment);
         if updates_window
             && (segment.window > self.send.window_max() || self.timer.pending() == Timer::WindowProbe)
         {
@@ -44,9 +44,7 @@ impl Endpoint {
                 return;
             }
             // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
-            // ns-3 does not look at the window.
-            let is_update = updates_window && !config.recovers_as_ns3();
-            if is_update || segment.payload > 0 || self.flight.size == 0 {
+            if updates_window || segment.payload > 0 || self.flight.size == 0 {
                 return;
             }
         }
@@ -128,8 +126,7 @@ impl Endpoint {
         self.measure_rtt(config, now, segment, &newly, advances);
         self.note_reordering(config, prior_fack, &newly);
 
-        let is_update = updates_window && !config.recovers_as_ns3();
-        let is_duplicate = !advances && segment.payload == 0 && !is_update;
+        let is_duplicate = !advances && segment.payload == 0 && !updates_window;
         let has_ece = segment.flags.contains(Flags::ECE);
         let mut ack = AckEvent {
             now,
@@ -291,6 +288,12 @@ impl Endpoint {
     fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
         assert!(!config.sack, "with SACK, duplicate ACKs are not counted");
         let segment = config.segment_units();
+        if is_duplicate
+            && self.ca_state == CongestionState::Loss
+            && config.timeout_rules == crate::TimeoutRules::Ns3
+        {
+            return 0;
+        }
         if is_duplicate {
             let most = self.flight.size.saturating_sub(self.flight.lost);
             let before = self.flight.sacked;

@@ -113,8 +113,8 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
-    /// Recovery of ns-3 without SACK: `TcpSocketBase` and `TcpTxBuffer` of 3.44 with `TcpPrrRecovery`. With SACK or ECN it is
-    /// [`Proportional`](Self::Proportional).
+    /// Recovery of ns-3 without SACK: `TcpSocketBase` and `TcpTxBuffer` of 3.44 with `TcpPrrRecovery`. With SACK or ECN the window
+    /// is reduced as by [`Proportional`](Self::Proportional).
     Ns3,
 }
 

@@ -79,7 +79,7 @@ pub(crate) enum Forced {
     TailLossProbe,
     /// A probe of a closed window (RFC 9293 §3.8.6.1).
     WindowProbe,
-    /// The first lost segment, when fast recovery begins or after a timeout.
+    /// The first lost segment: when fast recovery begins, after a timeout, and at a partial ACK without SACK.
     LostHead,
 }
 

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::runs::Runs;
 
 // Bits of `SegmentRun::state`, as in the kernel's scoreboard (`TCPCB_*`).
-/// Received above the cumulative acknowledgement.
+/// Received above the cumulative acknowledgement. Without SACK ns-3 guesses it from duplicate ACKs.
 pub(crate) const SACKED: u8 = 1;
 /// Flag of a segment that was declared lost.
 pub(crate) const LOST: u8 = 2;
@@ -51,7 +51,7 @@ pub(crate) struct Flight {
     pub(crate) runs: Runs,
     /// Everything outstanding (FlightSize, `packets_out`).
     pub(crate) size: u32,
-    /// SACKed part of the flight (`sacked_out`). Without SACK, counted from duplicate ACKs.
+    /// SACKed part of the flight (`sacked_out`). Without SACK, counted from duplicate ACKs, in ns-3 as marks of segments.
     pub(crate) sacked: u32,
     /// Lost part of the flight (`lost_out`).
     pub(crate) lost: u32,
@@ -186,7 +186,8 @@ impl Flight {
             self.size -= units;
             self.forget(state, units);
             newly.acked += units;
-            if state & SACKED == 0 {
+            // The marks of ns-3 are guesses: the ACK is the first news of the segment.
+            if state & SACKED == 0 || config.recovers_as_ns3() {
                 newly.delivered += units;
                 newly.note(start, end.min(ack), sent_at, state, high_seq);
             }
@@ -319,8 +320,8 @@ impl Flight {
     /// Declares the first segment lost, whatever its state: a mark or a copy in the network counts no more
     /// (`TcpTxBuffer::MarkHeadAsLost` of ns-3).
     pub(crate) fn declare_head_lost(&mut self, config: &Config) {
-        let Some(&SegmentRun { start, mss, .. }) = self.runs.front() else { return };
-        self.split_at(config, start + u64::from(mss));
+        let Some(&SegmentRun { mss, .. }) = self.runs.front() else { return };
+        self.split_at(config, self.head_end());
         let Some(&SegmentRun { len, state, .. }) = self.runs.front() else { return };
         let units = config.units(len, mss);
         self.forget(state, units);
@@ -339,10 +340,14 @@ impl Flight {
         }
     }
 
+    /// End of the first segment; 0 if nothing is outstanding.
+    fn head_end(&self) -> u64 {
+        self.runs.front().map_or(0, |run| run.end().min(run.start + u64::from(run.mss)))
+    }
+
     /// Marks the first segment above the head that is not marked yet as received (`TcpTxBuffer::AddRenoSack` of ns-3).
     pub(crate) fn mark_next(&mut self, config: &Config) {
-        let Some(&SegmentRun { start: head, mss, .. }) = self.runs.front() else { return };
-        let above = head + u64::from(mss);
+        let above = self.head_end();
         let Some(index) = self.runs.position(|run| run.end() > above && !run.is(SACKED)) else { return };
         let run = self.runs[index];
         let start = run.start.max(above);
@@ -359,7 +364,7 @@ impl Flight {
         self.unrepaired = 0;
     }
 
-    /// Forgets all SACKs: the receiver has discarded SACKed data (reneging, RFC 2018 §8).
+    /// Forgets all SACKs: the receiver has discarded SACKed data (reneging, RFC 2018 §8), or they were guesses before a timeout.
     pub(crate) fn forget_sacks(&mut self) {
         for run in self.runs.iter_mut() {
             run.state &= !SACKED;

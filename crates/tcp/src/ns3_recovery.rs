@@ -35,7 +35,7 @@ impl Endpoint {
         match self.ca_state {
             CongestionState::Recovery if snd_una < high_seq => {
                 self.flight.declare_head_lost(config);
-                if self.window.whole_segments(config, ack.acked) > 0 {
+                if self.window.has_whole_segment(config, ack.acked) {
                     self.reduce_as_ns3(config, ack.acked, true, pipe);
                 }
                 self.forced = Forced::LostHead;
@@ -60,8 +60,11 @@ impl Endpoint {
         let duplicates = self.recovery_mut().count_duplicate();
         self.ca_state = CongestionState::Disorder;
         let is_head_lost = self.flight.runs.front().is_some_and(|run| run.is(LOST)) && self.flight.sacked > 0;
-        self.flight.mark_next(config);
-        if duplicates == config.reordering || is_head_lost {
+        let enters = duplicates == config.reordering || is_head_lost;
+        if enters || config.limited_transmit {
+            self.flight.mark_next(config);
+        }
+        if enters {
             self.flight.declare_head_lost(config);
             self.enter_recovery(config, false);
             let pipe = self.flight.pipe();
@@ -69,17 +72,14 @@ impl Endpoint {
         }
     }
 
-    /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate. `pipe` is read before a
-    /// duplicate leaves it and before a partial ACK declares the head lost. So each duplicate releases a segment.
+    /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate. In recovery `pipe` is
+    /// read before a duplicate leaves it and before a partial ACK declares the head lost. So each duplicate releases a segment.
     fn reduce_as_ns3(&mut self, config: &Config, acked: u32, is_safe: bool, pipe: u32) {
-        if self.congestion.governs_recovery(config) {
-            return;
-        }
         let segment = config.segment_units();
         let ssthresh = self.window.ssthresh;
         let course = &mut self.recovery_mut().reduction;
         if let Some(quota) = course.quota_of_ns3(segment, acked, is_safe, pipe, ssthresh) {
-            // ns-3 may close the window for a while; the next forced retransmission opens it.
+            // The window of ns-3 may close until the next ACK. A single byte has the same effect.
             self.window.cwnd = (pipe + quota).max(1);
         }
     }

@@ -13,7 +13,7 @@
 //! | slow start after idle | on | on | on | off | on | `tcp_slow_start_after_idle`; RFC 5681 §4.1 |
 //! | SACK, DSACK | on | on | on | off | on | RFC 2018, RFC 2883 |
 //! | loss detection | RACK | FACK | FACK | 3 duplicate ACKs, RFC 6675 with SACK | RFC 6675 | `tcp_recovery.c`; `tcp_update_scoreboard`; RFC 6582 |
-//! | window in recovery | PRR | rate halving | rate halving | PRR without decline | at once | `tcp_cwnd_reduction` (3.7); `tcp_cwnd_down`; `TcpPrrRecovery` |
+//! | window in recovery | PRR | rate halving | rate halving | PRR of the pipe | at once | `tcp_cwnd_reduction` (3.7); `tcp_cwnd_down`; `TcpPrrRecovery` |
 //! | partial ACK restarts the timer | each | each | each | the first | the first | `tcp_rearm_rto`; RFC 6582 §3.2 step 5 |
 //! | back-off ends with | a sample | a sample | a sample | any new ACK | a sample | Karn's algorithm; `TcpSocketBase::NewAck` |
 //! | tail loss probe | on | none | none | none | none | `tcp_send_loss_probe` (3.10) |

@@ -13,7 +13,7 @@ use crate::recovery::AckEvent;
 /// The course of a reduction (RFC 6937).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReductionCourse {
-    /// The window when the reduction began (RecoverFS).
+    /// The window when the reduction began (RecoverFS); in ns-3 the pipe.
     prior_cwnd: u32,
     /// Units delivered and units sent since then (prr_delivered, prr_out).
     delivered: u32,

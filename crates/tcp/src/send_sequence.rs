@@ -144,17 +144,18 @@ impl SendSequence {
     }
 
     /// Takes the window of a segment unless it is older than the last one (RFC 9293 §3.10.7.4: SND.WL1 and SND.WL2).
-    /// Returns true if it was taken.
+    /// Returns true if it was taken. In ns-3 an equal window is no update, so that an ACK behind a request may be a duplicate.
     #[inline]
-    pub(crate) fn take_window(&mut self, segment: &Segment) -> bool {
+    pub(crate) fn take_window(&mut self, config: &Config, segment: &Segment) -> bool {
         debug_assert!(
             self.una <= segment.ack && segment.ack <= self.nxt,
             "a window with an ACK outside of the flight"
         );
         let edge = segment.ack + u64::from(segment.window);
         let wl1 = segment.offset + 1;
-        let is_newer =
-            segment.ack > self.una || wl1 > self.wl1 || (wl1 == self.wl1 && edge > self.window_end);
+        let is_newer = segment.ack > self.una
+            || (wl1 > self.wl1 && (edge != self.window_end || !config.recovers_as_ns3()))
+            || (wl1 == self.wl1 && edge > self.window_end);
         if is_newer {
             self.wl1 = wl1;
             self.window_end = edge;

@@ -74,3 +74,28 @@ fn sacks_and_marks_reduce_the_window_too() {
     assert_eq!((stats.timeouts, stats.retransmits), (0, 0));
     assert!(stats.ssthresh < BLOCK_BYTES, "{}", stats.ssthresh);
 }
+
+// A block that ends in a short segment, with the next block behind it: duplicates mark the segment above the short head, and the
+// boundaries of later segments stay.
+#[test]
+fn a_short_head_is_one_segment() {
+    let config = Config::ns3_newreno();
+    let mut wire = Wire::new("1 Gb/s", "62 us");
+    let back = wire.clone();
+    // The last segment of the first block, 500 bytes.
+    wire.drop_data = [11].into();
+    let ends = [Endpoint::new(&config), Endpoint::new(&config)];
+    let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire, back], 1);
+    let block = 10 * 1460 + 500;
+    pair.write(0, block);
+    let run =
+        |pair: &mut Pair| pair.run_until_delivered(1, 9 * 1460, Instant::START + Duration::from_secs(1));
+    run(&mut pair).expect("most of the block arrives");
+    pair.write(0, block);
+    let end = Instant::START + Duration::from_secs(10);
+    pair.run_until_delivered(1, 2 * block, end).expect("the transfer ends");
+    let stats = pair.ends[0].stats(&config);
+    let again = pair.trace.iter().filter(|line| line.2.flags.contains(Flags::RETRANSMISSION));
+    assert_eq!(again.map(|line| (line.2.offset, line.2.payload)).collect::<Vec<_>>(), [(10 * 1460, 500)]);
+    assert_eq!((stats.timeouts, stats.fast_retransmits), (0, 1));
+}

@@ -10,6 +10,11 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// Window of an output without a limit.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
 
+/// The occupancy of one account, alone in its cache line.
+#[repr(align(64))]
+#[derive(Debug)]
+struct AccountBytes(AtomicU64);
+
 /// A memory account that several workers charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommonAccount {
@@ -23,9 +28,9 @@ pub(crate) enum CommonAccount {
 #[derive(Debug)]
 pub(crate) struct SharedCounts {
     /// Occupancy by pool; pools are at most as many as ports.
-    pools: Vec<AtomicU64>,
+    pools: Vec<AccountBytes>,
     /// Occupancy by input port.
-    inputs: Vec<AtomicU64>,
+    inputs: Vec<AccountBytes>,
     /// Bytes by worker and input: queued or handed over by the worker, minus released bytes.
     held: Vec<Vec<AtomicI64>>,
     /// M21TCP windows by output.
@@ -35,7 +40,7 @@ pub(crate) struct SharedCounts {
 impl SharedCounts {
     /// Makes the values of empty workers, without limits on windows.
     pub(crate) fn new(workers: usize, ports: usize) -> Self {
-        let accounts = || (0..ports).map(|_| AtomicU64::new(0)).collect();
+        let accounts = || (0..ports).map(|_| AccountBytes(AtomicU64::new(0))).collect();
         Self {
             pools: accounts(),
             inputs: accounts(),
@@ -46,8 +51,8 @@ impl SharedCounts {
 
     fn account(&self, account: CommonAccount) -> &AtomicU64 {
         match account {
-            CommonAccount::Pool(pool) => &self.pools[pool],
-            CommonAccount::Input(input) => &self.inputs[input],
+            CommonAccount::Pool(pool) => &self.pools[pool].0,
+            CommonAccount::Input(input) => &self.inputs[input].0,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use fanin_units::Instant;
 
-use crate::config::{Config, Growth};
+use crate::config::{Config, CongestionConfig, Growth};
 
 /// An ACK, with the inputs of the algorithms.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(crate) const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 pub(crate) struct CongestionWindow {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
-    /// Units counted towards the next increase (`snd_cwnd_cnt`).
+    /// Units counted towards the next increase (`snd_cwnd_cnt`); for NewReno of ns-3 the acknowledged part of a segment.
     pub(crate) cwnd_cnt: u32,
     /// Upper bound of growth (`snd_cwnd_clamp`), at most [`SSTHRESH_INFINITE`].
     pub(crate) cwnd_clamp: u32,
@@ -80,15 +80,24 @@ impl CongestionWindow {
         }
     }
 
-    /// Forgets what was counted towards the next increase. In ns-3 the part of a segment stays.
+    /// Forgets what was counted towards the next increase. NewReno of ns-3 keeps the part of a segment.
     pub(crate) fn forget_progress(&mut self, config: &Config) {
-        if config.growth != Growth::Ns3 {
+        if !keeps_part(config) {
             self.cwnd_cnt = 0;
         }
     }
 
-    /// Whole segments in `acked` bytes; the remainder counts with the next ACK (`TcpSocketBase::ProcessAck` of ns-3).
-    pub(crate) fn whole_segments(&mut self, config: &Config, acked: u32) -> u32 {
+    /// Returns true if `acked` bytes are a whole segment with the part that NewReno of ns-3 counted before, and counts them.
+    pub(crate) fn has_whole_segment(&mut self, config: &Config, acked: u32) -> bool {
+        if keeps_part(config) {
+            self.whole_segments(config, acked) > 0
+        } else {
+            acked >= config.segment_units()
+        }
+    }
+
+    /// Whole segments in `acked` bytes; the part of one counts with the next ACK (`TcpSocketBase::ProcessAck` of ns-3).
+    pub(super) fn whole_segments(&mut self, config: &Config, acked: u32) -> u32 {
         let segment = config.segment_units();
         let (whole, left) = (acked / segment, self.cwnd_cnt + acked % segment);
         self.cwnd_cnt = left % segment;
@@ -125,4 +134,9 @@ impl CongestionWindow {
         }
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
+}
+/// Returns true if the part of a segment that an ACK covers counts with the next ACK.
+fn keeps_part(config: &Config) -> bool {
+    config.growth == Growth::Ns3
+        && matches!(config.congestion_control, CongestionConfig::NewReno | CongestionConfig::Dctcp(_))
 }
