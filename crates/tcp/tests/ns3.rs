@@ -75,8 +75,8 @@ fn sacks_and_marks_reduce_the_window_too() {
     assert!(stats.ssthresh < BLOCK_BYTES, "{}", stats.ssthresh);
 }
 
-// A block that ends in a short segment, with the next block behind it: duplicates mark the segment above the short head, and the
-// boundaries of later segments stay.
+// A block ends in a short segment, which is lost, with the next block behind it. Duplicates mark the segments above that short head,
+// and the boundaries of later segments stay.
 #[test]
 fn a_short_head_is_one_segment() {
     let config = Config::ns3_newreno();
