@@ -113,8 +113,8 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
-    /// Recovery of ns-3 without SACK: `TcpSocketBase` and `TcpTxBuffer` of 3.44 with `TcpPrrRecovery`. With SACK or ECN the window
-    /// is reduced as by [`Proportional`](Self::Proportional).
+    /// Recovery of ns-3 without SACK: `TcpSocketBase` and `TcpTxBuffer` of 3.44 with `TcpPrrRecovery`. With SACK or ECN it
+    /// reduces the window alike, and otherwise recovers as other profiles do.
     Ns3,
 }
 
@@ -351,7 +351,7 @@ impl Config {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
     }
 
-    /// Returns true if recovery follows ns-3. With SACK or ECN [`Reduction::Ns3`] is RFC 6937.
+    /// Returns true if the whole recovery follows ns-3 without SACK, not only the reduction of the window.
     #[inline]
     pub(crate) fn recovers_as_ns3(&self) -> bool {
         self.reduction == Reduction::Ns3 && !self.sack && !self.ecn

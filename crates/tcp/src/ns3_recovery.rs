@@ -74,7 +74,7 @@ impl Endpoint {
 
     /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate. In recovery `pipe` is
     /// read before a duplicate leaves it and before a partial ACK declares the head lost. So each duplicate releases a segment.
-    fn reduce_as_ns3(&mut self, config: &Config, acked: u32, is_safe: bool, pipe: u32) {
+    pub(crate) fn reduce_as_ns3(&mut self, config: &Config, acked: u32, is_safe: bool, pipe: u32) {
         let segment = config.segment_units();
         let ssthresh = self.window.ssthresh;
         let course = &mut self.recovery_mut().reduction;

@@ -96,7 +96,10 @@ impl Endpoint {
         // ns-3 has declared the head lost before, but counts it.
         let flight_size = self.flight_at_loss(config) + if is_ns3 { config.segment_units() } else { 0 };
         let prior_ssthresh = self.current_ssthresh();
-        let prr_prior_cwnd = if is_ns3 { self.flight.pipe() } else { self.window.cwnd };
+        let prr_prior_cwnd = match config.reduction {
+            Reduction::Ns3 => flight_size.saturating_sub(config.segment_units()),
+            _ => self.window.cwnd,
+        };
         let snd_nxt = self.send.nxt();
         let prior_cwnd = self.window.cwnd;
         let ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, has_ece);
@@ -136,7 +139,15 @@ impl Endpoint {
             // Its own handling of ACKs has set the window.
             Reduction::Ns3 if config.recovers_as_ns3() => {}
             Reduction::RateHalving => self.reduce_by_rate_halving(config, ack),
-            Reduction::Proportional | Reduction::Ns3 => self.reduce_proportionally(config, ack),
+            Reduction::Ns3 if ack.advances || ack.is_duplicate => {
+                let is_first = self.recovery_mut().reduction.sent == 0;
+                let is_read_before = ack.is_duplicate && !is_first;
+                let pipe = self.flight.pipe() + if is_read_before { config.segment_units() } else { 0 };
+                let acked = if ack.advances { ack.acked } else { 0 };
+                self.reduce_as_ns3(config, acked, ack.advances, pipe);
+            }
+            Reduction::Ns3 => {}
+            Reduction::Proportional => self.reduce_proportionally(config, ack),
         }
     }
 

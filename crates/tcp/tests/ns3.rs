@@ -52,7 +52,7 @@ fn repairs_the_holes_that_ns3_repairs() {
     }
 }
 
-// With SACK or ECN the profile reduces the window by RFC 6937.
+// With SACK or ECN the profile reduces the window, too.
 #[test]
 fn sacks_and_marks_reduce_the_window_too() {
     let with_sack = Config { sack: true, ..Config::ns3_newreno() };
