@@ -3,9 +3,10 @@
 python tests/ns3/losses.py --ns3 /tmp/ns3/ns3 --draws 100
 
 One server answers requests of 256 kB, one after the other, at 1 Gb/s over a switch that loses nothing. Its
-link loses data segments by a random list of their numbers. ns-3 (`incast.cc`) and two endpoints of `fanin-tcp`
-must then send the same segments at the same times. `--ns3` is the folder that `crosscheck.py` takes. The first
-difference of a draw is printed. Exit code 1 where one differs, 3 where ns-3 is not installed.
+link loses data segments by a random list of their numbers. ns-3 (`incast.cc`) and two endpoints of
+`fanin-tcp` must then send the same segments at the same times. `--ns3` is the folder that `crosscheck.py`
+takes. The first difference of a draw is printed. Exit code 1 where one differs, 3 where ns-3 is not
+installed.
 """
 
 import argparse
