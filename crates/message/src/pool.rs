@@ -238,19 +238,19 @@ impl PeerMemory {
     /// Returns true if the peer may have another buffer of `bytes`. A peer without a buffer always may.
     #[inline]
     pub(crate) fn fits(&self, bytes: u64, pool: &BufferPool) -> bool {
-        self.fits_share(bytes) || !pool.shared.is_scarce(bytes)
+        self.fits_in(bytes, &pool.shared)
     }
 
     #[inline]
-    fn fits_share(&self, bytes: u64) -> bool {
+    fn fits_in(&self, bytes: u64, pool: &Shared) -> bool {
         let held = self.held_bytes.load(Ordering::SeqCst);
-        held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max
+        held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max || !pool.is_scarce(bytes)
     }
 
     fn release(&self, bytes: u64, pool: &Shared) {
         self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
         let wanted = self.wanted_bytes.load(Ordering::SeqCst);
-        if wanted > 0 && (self.fits_share(wanted) || !pool.is_scarce(wanted)) {
+        if wanted > 0 && self.fits_in(wanted, pool) {
             pool.waker.wake();
         }
     }

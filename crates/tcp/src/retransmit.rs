@@ -15,15 +15,17 @@ impl Endpoint {
     /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may return a segment, by a cheap test.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
-        let is_repairing = self.is_repairing(config);
-        let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
-        self.forced != Forced::None || (is_repairing & has_room) || self.may_repair_tail(config)
+        self.forced != Forced::None || self.may_repair(config)
     }
 
-    /// Returns true if lost segments may be retransmitted: in recovery and after a timeout, in ns-3 always (`TcpTxBuffer::NextSeg`).
+    /// Returns true if the window has room for a lost segment, in recovery and after a timeout. In ns-3 the state does not matter
+    /// (`TcpTxBuffer::NextSeg`).
     #[inline]
-    fn is_repairing(&self, config: &Config) -> bool {
-        matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) || config.recovers_as_ns3()
+    fn may_repair(&self, config: &Config) -> bool {
+        let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
+            || config.recovers_as_ns3();
+        let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
+        (is_repairing & has_room) || self.may_repair_tail(config)
     }
 
     /// Returns true if the window has room for all data from the lost segment on. Less than a full segment suffices for that
@@ -49,8 +51,7 @@ impl Endpoint {
             }
             Forced::None => {}
         }
-        let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
-        if !self.is_repairing(config) || !(has_room || self.may_repair_tail(config)) {
+        if !self.may_repair(config) {
             return None;
         }
         if let Some(index) = self.flight.next_lost() {
