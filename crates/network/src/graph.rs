@@ -106,6 +106,20 @@ pub enum NetworkError {
         /// The link's rate.
         rate: Rate,
     },
+    /// A switch has more links than the scenario gives it ports.
+    #[error(
+        "{switch} has {links} links, and {key} = {ports}: give at least {links}, or 0 for the number needed"
+    )]
+    SwitchPorts {
+        /// The switch's name.
+        switch: String,
+        /// Its links to hosts and other switches.
+        links: usize,
+        /// The scenario's key.
+        key: String,
+        /// The number of ports given.
+        ports: u32,
+    },
     /// No path joins the two hosts of a connection.
     #[error("no path leads from {from} to {to}")]
     NoPath {

@@ -14,7 +14,7 @@ use crate::{Network, NetworkError, NodeIndex, SwitchRole};
 /// Builds the network of a scenario.
 ///
 /// # Errors
-/// A link that is too slow, as [`Network::check`] says.
+/// A link that is too slow, as [`Network::check`] says, or a switch with too few ports.
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     let mut builder = NetworkBuilder::new(scenario);
     match scenario.network.topology {
@@ -25,9 +25,31 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     }
     let NetworkBuilder { network, roles, .. } = builder;
     network.check()?;
+    check_ports(scenario, &network)?;
     assert!(!roles.collectors.is_empty() && !roles.readouts.is_empty(), "a network has data to carry");
     assert_eq!(roles.collectors.len(), roles.racks.len(), "each collector is in a rack");
     Ok((network, roles))
+}
+
+/// Checks that each switch has a port for each of its links, where the scenario says how many ports it has.
+fn check_ports(scenario: &Scenario, network: &Network) -> Result<(), NetworkError> {
+    let mut links = vec![0; network.nodes.len()];
+    network.links.iter().flat_map(|link| link.ends).for_each(|node| links[node as usize] += 1);
+    for (node, &links) in (0..).zip(&links) {
+        let Some(kind) = network.switch(node) else { continue };
+        let section = kind.section;
+        let (ports, key) = match kind.settings.ports {
+            0 if matches!(section, "leaf" | "spine") => {
+                (scenario.network.leaf_spine.ports, "network.leaf_spine.ports".to_owned())
+            }
+            ports => (ports, format!("{section}.ports")),
+        };
+        if ports > 0 && links > ports as usize {
+            let switch = network.nodes[node as usize].name.clone();
+            return Err(NetworkError::SwitchPorts { switch, links, key, ports });
+        }
+    }
+    Ok(())
 }
 
 /// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are spread over the
@@ -164,6 +186,39 @@ mod tests {
         for &readout in &roles.readouts {
             let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Ecmp(1)).unwrap();
             assert_eq!(path.count(), 3);
+        }
+    }
+
+    /// Every link counts, those of services too: the last number of ports that is too small is one less than needed.
+    #[test]
+    fn a_switch_has_a_port_for_each_link() {
+        let star = [
+            "network.topology=star",
+            "collectors.racks=1",
+            "readout.hosts=20",
+            "collectors.hosts_per_rack=3",
+        ];
+        let pods =
+            ["network.topology=leaf-spine", "network.leaf_spine.pods=2", "network.leaf_spine.planes=1"];
+        // A star: 20 readouts, 3 collectors, supervisor and logger. Racks: 39 collectors and two uplinks. The core: half of
+        // the ten groups' switches each, the rack, supervisor and logger. A spine: a link to each of two leaf switches.
+        let cases: [(&[&str], &str, u32); 5] = [
+            (&star, "tor.ports", 25),
+            (&[], "tor.ports", 41),
+            (&[], "core.ports", 13),
+            (&[&pods[..], &["network.leaf_spine.ports=85"]].concat(), "spine.ports", 2),
+            (&[&pods[..], &["network.leaf_spine.spines=3"]].concat(), "network.leaf_spine.ports", 86),
+        ];
+        for (sets, key, needed) in cases {
+            let with = |ports: u32| {
+                let mut sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+                sets.push(format!("{key}={ports}"));
+                build(&fanin_scenario::load("thesis-a-1000hz", &sets).unwrap().scenario)
+            };
+            assert!(with(needed).is_ok(), "{key}: {:?}", with(needed).err());
+            let error = with(needed - 1).unwrap_err();
+            let wanted = format!("has {needed} links, and {key} = {}", needed - 1);
+            assert!(error.to_string().contains(&wanted), "{error}, not: {wanted}");
         }
     }
 

@@ -80,21 +80,4 @@ impl ScenarioCheck<'_> {
             );
         }
     }
-
-    /// Checks that the switches `name` have enough ports; zero stands for enough.
-    pub(super) fn ports(&mut self, name: &str, needed: u64, users: &str) {
-        let ports = match name {
-            "tor" => self.scenario.tor.ports,
-            _ => self.scenario.core.ports,
-        };
-        if ports != 0 && u64::from(ports) < needed {
-            self.fail(
-                &format!("{name}.ports"),
-                format!("{needed} {users} need more than the {ports} ports of a switch"),
-                "too few",
-                None,
-                format!("give at least {needed}"),
-            );
-        }
-    }
 }

@@ -44,14 +44,6 @@ pub(super) fn has_software_switch(s: &Scenario, name: &str) -> bool {
 
 fn check_star(check: &mut ScenarioCheck<'_>) {
     let s = check.scenario;
-    let hosts = if s.is_barrier() {
-        u64::from(s.workload.senders) + 1
-    } else if s.workload.kind == WorkloadKind::AllToAll {
-        u64::from(s.readout.hosts)
-    } else {
-        u64::from(s.readout.hosts) + s.collectors_total()
-    };
-    check.ports("tor", hosts, "hosts");
     if s.collectors.racks != 1 && !s.is_barrier() {
         check.fail(
             "collectors.racks",
@@ -65,15 +57,7 @@ fn check_star(check: &mut ScenarioCheck<'_>) {
 
 fn check_racks(check: &mut ScenarioCheck<'_>) {
     let s = check.scenario;
-    let per_rack = u64::from(s.collectors.hosts_per_rack);
-    let uplinks = u64::from(s.network.cores) * u64::from(s.network.uplinks_per_core);
-    check.ports("tor", per_rack + uplinks, "collectors and uplinks");
     let group = s.network.readouts_per_group;
-    let groups = if group == 0 { s.readout.hosts } else { s.readout.hosts.div_ceil(group) };
-    let core = u64::from(groups)
-        + u64::from(s.collectors.racks) * u64::from(s.network.uplinks_per_core)
-        + u64::from(s.network.hybrid.host_ports);
-    check.ports("core", core, "racks and readout groups");
     if s.network.topology == Topology::Hybrid && s.network.cores != 1 {
         check.fail(
             "network.cores",
@@ -107,13 +91,6 @@ fn check_racks(check: &mut ScenarioCheck<'_>) {
 
 fn check_leaf_spine(check: &mut ScenarioCheck<'_>) {
     let s = check.scenario;
-    let l = &s.network.leaf_spine;
-    // Supervisor and loggers are joined to the leaf switches of the first pod.
-    let services = 1 + u64::from(s.logger.hosts);
-    let hosts = u64::from(s.readout.hosts.div_ceil(l.pods.max(1)))
-        + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)))
-        + services;
-    let leaf = hosts + u64::from(l.spines);
     if s.readout.links_per_host != 1 {
         check.fail(
             "readout.links_per_host",
@@ -121,28 +98,6 @@ fn check_leaf_spine(check: &mut ScenarioCheck<'_>) {
             "more than one",
             Some(("network.leaf_spine.planes", "planes")),
             "give as many planes as a host has links".to_owned(),
-        );
-    }
-    if leaf > u64::from(l.ports) {
-        check.fail(
-            "network.leaf_spine.pods",
-            format!(
-                "a pod of {hosts} readouts, racks, supervisor and loggers and {} spines needs {leaf} ports, but a \
-                 switch has {}",
-                l.spines, l.ports
-            ),
-            "pods",
-            Some(("network.leaf_spine.ports", "ports of each switch")),
-            "give more pods, fewer spines, or switches with more ports".to_owned(),
-        );
-    }
-    if l.pods > l.ports {
-        check.fail(
-            "network.leaf_spine.pods",
-            format!("{} pods need as many ports on each spine, which has {}", l.pods, l.ports),
-            "one port of each spine for each pod",
-            Some(("network.leaf_spine.ports", "ports of each switch")),
-            format!("give at most {} pods, or more planes", l.ports),
         );
     }
 }
