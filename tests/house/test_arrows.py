@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "switch": {"units", "queueing", "report", "scenario"},
     "tcp": {"units"},
     "network": {"units", "dataflow", "scenario"},
-    "node": {"message", "units", "dataflow", "events", "report", "scenario"},
+    "node": {"message", "units", "dataflow", "events", "network", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
     "plan": {"units", "dataflow", "queueing", "scenario", "network"},
     "python": {"units", "report", "scenario", "plan", "runs", "tune"},

@@ -73,6 +73,19 @@ impl Numbering {
         }
     }
 
+    /// Makes the numbering of a scenario's event-building system, as [`Self::new`] does from its network.
+    ///
+    /// # Panics
+    /// If there are more than 65 535 hosts of a role.
+    pub fn of(scenario: &Scenario) -> Self {
+        let count = |hosts: u64| u32::from(u16::try_from(hosts).expect("a role has at most 65 535 hosts"));
+        Self {
+            readouts: count(scenario.readout.hosts.into()),
+            collectors: count(scenario.collectors_total()),
+            loggers: count(scenario.logger.hosts.into()),
+        }
+    }
+
     /// Number of hosts.
     pub const fn hosts(self) -> u32 {
         1 + self.readouts + self.collectors + self.loggers
@@ -121,29 +134,37 @@ impl Numbering {
         }
     }
 
+    /// The number of the connection that `first` opens to `second`; `None` if it opens none.
+    #[inline]
+    pub const fn connection(self, first: Peer, second: Peer) -> Option<u32> {
+        let assigning = self.bulk_connections();
+        let clearing = assigning + self.collectors;
+        let storing = clearing + self.readouts;
+        Some(match (first, second) {
+            (Peer::Collector(collector), Peer::Readout(readout)) => {
+                collector as u32 * self.readouts + readout as u32
+            }
+            (Peer::Supervisor, Peer::Collector(collector)) => assigning + collector as u32,
+            (Peer::Supervisor, Peer::Readout(readout)) => clearing + readout as u32,
+            (Peer::Collector(collector), Peer::Logger(logger)) => {
+                storing + collector as u32 * self.loggers + logger as u32
+            }
+            _ => return None,
+        })
+    }
+
     /// The number of the end that `from` has of its connection to `to`.
     ///
     /// # Panics
     /// If the two have no connection.
     #[inline]
     pub fn end(self, from: Peer, to: Peer) -> u32 {
-        let building =
-            |collector: u16, readout: u16| u32::from(collector) * self.readouts + u32::from(readout);
-        let assigning = |collector: u16| self.bulk_connections() + u32::from(collector);
-        let clearing = |readout: u16| assigning(0) + self.collectors + u32::from(readout);
-        let storing = |collector: u16, logger: u16| {
-            clearing(0) + self.readouts + u32::from(collector) * self.loggers + u32::from(logger)
-        };
-        match (from, to) {
-            (Peer::Collector(collector), Peer::Readout(readout)) => 2 * building(collector, readout),
-            (Peer::Readout(readout), Peer::Collector(collector)) => 2 * building(collector, readout) + 1,
-            (Peer::Supervisor, Peer::Collector(collector)) => 2 * assigning(collector),
-            (Peer::Collector(collector), Peer::Supervisor) => 2 * assigning(collector) + 1,
-            (Peer::Supervisor, Peer::Readout(readout)) => 2 * clearing(readout),
-            (Peer::Readout(readout), Peer::Supervisor) => 2 * clearing(readout) + 1,
-            (Peer::Collector(collector), Peer::Logger(logger)) => 2 * storing(collector, logger),
-            (Peer::Logger(logger), Peer::Collector(collector)) => 2 * storing(collector, logger) + 1,
-            _ => panic!("{from} and {to} have no connection"),
+        if let Some(connection) = self.connection(from, to) {
+            return 2 * connection;
+        }
+        match self.connection(to, from) {
+            Some(connection) => 2 * connection + 1,
+            None => panic!("{from} and {to} have no connection"),
         }
     }
 
@@ -210,6 +231,18 @@ mod tests {
             assert_eq!((numbering.end(from, to), numbering.host(from)), (number as u32, host));
         }
         assert_eq!(numbering.peer(numbering.hosts() - 1), Peer::Logger(1));
+        assert_eq!(numbering.connection(Peer::Readout(0), Peer::Collector(0)), None);
         assert_eq!((numbering.bulk_connections(), ends[0]), (6, (4, Peer::Readout(0))));
+    }
+
+    #[test]
+    fn a_scenario_has_the_numbers_of_its_network() {
+        for preset in ["thesis-a-1000hz", "lcn15-all-to-all", "replay", "leaf-spine"] {
+            let scenario = fanin_scenario::load(preset, &[]).unwrap().scenario;
+            let (_, roles) = crate::topology::build(&scenario).unwrap();
+            assert_eq!(Numbering::of(&scenario), Numbering::new(&roles), "{preset}");
+            let total = u64::from(Numbering::of(&scenario).connections_total());
+            assert_eq!(total, scenario.connections_total(), "{preset}");
+        }
     }
 }

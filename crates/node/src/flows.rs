@@ -1,56 +1,47 @@
 //! Numbers the connections as the simulator does: `flow` in the tables, and the numbers in `record.windows`.
 
 use fanin_dataflow::Peer;
+use fanin_network::Numbering;
 use fanin_scenario::Scenario;
 
-/// Numbering of the connections of a scenario, by the number of processes of each role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The numbers of a live system's connections: those of [`Numbering`], and behind them those of a standby, which the simulator
+/// has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
+    numbering: Numbering,
     readouts: u64,
     collectors: u64,
-    loggers: u64,
-    total: u64,
 }
 
 impl Numbers {
     /// Returns the numbering of a scenario's connections.
     pub fn of(scenario: &Scenario) -> Self {
         Self {
+            numbering: Numbering::of(scenario),
             readouts: scenario.readout.hosts.into(),
             collectors: scenario.collectors_total(),
-            loggers: scenario.logger.hosts.into(),
-            total: scenario.connections_total(),
         }
     }
 
-    /// Returns the number of all connections of the system, with those of a standby.
-    pub const fn all(&self) -> u64 {
-        self.total + self.collectors + self.readouts + 1
+    fn standby_first(&self) -> u64 {
+        self.numbering.connections_total().into()
     }
 
-    /// Returns the number of the connection between two peers; `None` if their roles have no connection.
-    ///
-    /// The connections that carry fragments come first, by collector and then by readout. Then come the supervisor's
-    /// connections to collectors and to readouts, and the connections of collectors and loggers. A standby's connections,
-    /// which the simulator has not, are last: to collectors, to readouts, and to the supervisor.
+    /// Returns the number of all connections of the system, with those of a standby.
+    pub fn all(&self) -> u64 {
+        self.standby_first() + self.collectors + self.readouts + 1
+    }
+
+    /// Returns the number of the connection between two peers; `None` if their roles have no connection. A standby's
+    /// connections are last: to collectors, to readouts, and to the supervisor.
     pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
-        let Self { readouts, collectors, loggers, .. } = *self;
-        let to_supervisor = readouts * collectors;
-        Some(match (one, other) {
-            (Peer::Collector(c), Peer::Readout(r)) => u64::from(c) * readouts + u64::from(r),
-            (Peer::Supervisor, Peer::Collector(c)) => to_supervisor + u64::from(c),
-            (Peer::Supervisor, Peer::Readout(r)) => to_supervisor + collectors + u64::from(r),
-            (Peer::Collector(c), Peer::Logger(l)) => {
-                to_supervisor + collectors + readouts + u64::from(c) * loggers + u64::from(l)
-            }
-            (Peer::Standby, Peer::Collector(c)) => self.total + u64::from(c),
-            (Peer::Standby, Peer::Readout(r)) => self.total + collectors + u64::from(r),
-            (Peer::Standby, Peer::Supervisor) => self.total + collectors + readouts,
-            (Peer::Readout(_) | Peer::Logger(_), Peer::Collector(_)) => return self.of_pair(other, one),
-            (Peer::Collector(_) | Peer::Readout(_), Peer::Supervisor | Peer::Standby)
-            | (Peer::Supervisor, Peer::Standby) => return self.of_pair(other, one),
-            _ => return None,
-        })
+        let opened = |first, second| match (first, second) {
+            (Peer::Standby, Peer::Collector(c)) => Some(self.standby_first() + u64::from(c)),
+            (Peer::Standby, Peer::Readout(r)) => Some(self.standby_first() + self.collectors + u64::from(r)),
+            (Peer::Standby, Peer::Supervisor) => Some(self.all() - 1),
+            _ => self.numbering.connection(first, second).map(u64::from),
+        };
+        opened(one, other).or_else(|| opened(other, one))
     }
 
     /// Returns the number of the connection to `other` if `me` traces its windows; `None` otherwise, and for a standby. The
@@ -90,7 +81,7 @@ mod tests {
         traced.sort_unstable();
         seen.sort_unstable();
         // The scenario knows no connection of a standby, so that `record.windows` names none.
-        assert!(traced.iter().copied().eq(0..numbers.total), "{traced:?}");
+        assert!(traced.iter().copied().eq(0..numbers.standby_first()), "{traced:?}");
         assert!(seen.iter().copied().eq(0..numbers.all()), "{seen:?}");
         assert_eq!(numbers.of_pair(Peer::Standby, Peer::Supervisor), Some(numbers.all() - 1));
         assert_eq!(numbers.of_pair(Peer::Readout(2), Peer::Collector(1)), Some(7));
