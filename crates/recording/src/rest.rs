@@ -7,18 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use fanin_network::{NodeIndex, PortIndex, find_route};
+use fanin_network::{NodeIndex, PortIndex, SegmentFraming, find_route};
 use fanin_report::LateCause;
 use fanin_units::{Bytes, Duration, Rate};
 
 use crate::critical_path::CriticalPath;
 use crate::picture::Finished;
 use crate::trace::{LateTrace, MessageStep, TraceEntry, between};
-
-/// Bytes that a full frame takes on a link in addition to its own: preamble and inter-packet gap.
-const LINK_BYTES: u64 = 20;
-/// Bytes of a full frame that are no payload: Ethernet, IP and TCP with timestamps.
-const HEADER_BYTES: u64 = 70;
 
 /// An output that held up an answer.
 #[derive(Clone, Copy)]
@@ -226,11 +221,10 @@ impl Finished<'_> {
         self.time_to_send(self.network.link(port).rate, bytes as u64)
     }
 
-    /// Returns the time in picoseconds that a link or a ring of this rate takes for payload, sent in full frames.
+    /// Returns the time in picoseconds that a link or a ring of this rate takes for payload, sent as one message.
     fn time_to_send(&self, rate: Rate, payload: u64) -> Option<u64> {
-        let frame = u64::from(self.network.frame_bytes);
-        let on_wire = payload.saturating_mul(frame + LINK_BYTES) / (frame - HEADER_BYTES).max(1);
-        rate.checked_time_to_send(Bytes::new(on_wire)).map(Duration::get)
+        let segments = SegmentFraming::of(&self.scenario.transport, self.network.framing);
+        rate.checked_time_to_send(segments.message(Bytes::new(payload)).wire).map(Duration::get)
     }
 
     /// Returns the time at this rate for the answers to the collector that became complete within `during`.

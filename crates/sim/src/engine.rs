@@ -66,15 +66,15 @@ pub(crate) struct Engine {
     wire_bytes_sent: u64,
     /// Ends that a technique wants to send now.
     awake: Vec<EndIndex>,
-    /// Round-trip time that connections know from earlier traffic; `None` without earlier traffic.
-    warm_rtt: Option<Duration>,
+    /// The hosts' part of the round-trip time that connections know from earlier traffic; `None` without earlier traffic.
+    warm_response: Option<Duration>,
 }
 
 impl Engine {
     pub(crate) fn new(
         network: &Network,
         config: Config,
-        warm_rtt: Option<Duration>,
+        warm_response: Option<Duration>,
         seed: u64,
     ) -> Result<Self, Error> {
         // About one frame in four buckets while an eighth of all links is busy with full frames.
@@ -95,7 +95,7 @@ impl Engine {
             frames_sent: 0,
             wire_bytes_sent: 0,
             awake: Vec::new(),
-            warm_rtt,
+            warm_response,
         })
     }
 
@@ -129,8 +129,10 @@ impl Engine {
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
         let config = &self.config;
-        let endpoint = match self.warm_rtt {
-            Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
+        let endpoint = match self.warm_response {
+            Some(response) => {
+                Endpoint::warm(config, config.receive_window / u32::from(config.mss), handshake + response)
+            }
             None => Endpoint::established(config, handshake),
         };
         for ((route, host), endpoint) in routes.into_iter().zip(hosts).zip([endpoint.clone(), endpoint]) {

@@ -7,7 +7,7 @@ use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles, topology};
 use fanin_recording::{Finished, LinkCapture, Recorder};
 use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
-use fanin_units::{Duration, Instant};
+use fanin_units::Instant;
 
 use crate::Error;
 use crate::boundary::PlayedNodes;
@@ -142,8 +142,9 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
 ) -> Result<(Partition<W>, Option<Vec<Connection>>), Error> {
     let connections = workload.connections(roles);
     let config = stack(&scenario.transport)?;
-    let warm_rtt = (scenario.transport.window_state == WindowState::Warm).then(|| warm_rtt(scenario));
-    let mut engine = Engine::new(network, config, warm_rtt, seed)?;
+    let is_warm = scenario.transport.window_state == WindowState::Warm;
+    let warm_response = is_warm.then_some(scenario.readout.response_delay);
+    let mut engine = Engine::new(network, config, warm_response, seed)?;
     let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
     let techniques = if is_connected {
         assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections");
@@ -265,8 +266,7 @@ fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) ->
     let ports = partition.engine.fabric.deadlock();
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
     format!(
-        "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
-         behind the first; {}",
+        "deadlock of PAUSE at {}: {} are stopped. Each waits for the next, and the last for the first; {}",
         partition.engine.time(),
         names.join(", "),
         partition.workload.diagnose()
@@ -282,11 +282,6 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     summary.speed = Some(Speed { packet_hops: Some(0), ..Speed::default() });
     let records = Records::default();
     RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
-}
-
-/// Estimates the round-trip time that old connections have measured: eight link delays, and 100 µs in the readout.
-fn warm_rtt(scenario: &Scenario) -> Duration {
-    scenario.link.delay * 8 + Duration::from_micros(100)
 }
 
 /// Returns the first port that `record.capture` names, or an error if no link has that name.
