@@ -125,7 +125,7 @@ impl<T> CreditPool<T> {
 
     /// Adds a request of `slot`; the request costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
-        debug_assert!(cost > 0, "a request of nothing waits for credits");
+        assert!(cost > 0, "a request of nothing waits for credits");
         self.waiting += 1;
         let entry = QueuedRequest { request, slot, cost };
         match &mut self.queue {
@@ -218,7 +218,7 @@ impl<T> CreditPool<T> {
                 if !queue.is_empty() {
                     turns.push_back(slot);
                 }
-                debug_assert!(turns.len() <= queues.len(), "a slot has two turns");
+                assert!(turns.len() <= queues.len(), "a slot has two turns");
                 entry
             }
             CreditQueue::Smallest { queues, active, best, .. } => {

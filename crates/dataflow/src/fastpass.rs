@@ -59,7 +59,7 @@ impl Links {
 
     #[inline]
     fn take(&mut self, number: u32, start: u64) {
-        debug_assert!(self.is_free(number, start), "a link is allocated twice in a timeslot");
+        assert!(self.is_free(number, start), "a link is allocated twice in a timeslot");
         let link = &mut self.links[number as usize];
         link.busy_until = link.busy_until.max(start) + link.time;
         self.free_at[number as usize] = link.busy_until.saturating_sub(link.spare);
@@ -283,10 +283,7 @@ impl Arbiter {
                 self.new_fronts.push(Front { rank, group: number, path });
             } else {
                 let place = group.waiting.partition_point(|before| before.rank < rank);
-                debug_assert!(
-                    group.waiting.get(place).is_none_or(|next| next.rank > rank),
-                    "a pair waits twice"
-                );
+                assert!(group.waiting.get(place).is_none_or(|next| next.rank > rank), "a pair waits twice");
                 group.waiting.insert(place, waiting);
             }
         }
@@ -409,10 +406,7 @@ impl Arbiter {
         let taken = if place == 0 { group.waiting.pop_front() } else { group.waiting.remove(place) };
         let Some(WaitingPair { pair: granted, path, .. }) = taken else { return };
         let pair = &mut self.pairs[granted as usize];
-        debug_assert!(
-            pair.demand > 0 && pair.group == number,
-            "a pair without demand waits, or in another group"
-        );
+        assert!(pair.demand > 0 && pair.group == number, "a pair without demand waits, or in another group");
         self.rank += 1;
         pair.rank = self.rank;
         pair.demand -= 1;

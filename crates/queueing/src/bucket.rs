@@ -93,7 +93,7 @@ impl TokenBucket {
         let cost = self.cost(bytes) + self.full_at_fraction as u128;
         self.full_at += (cost >> 32) as u64;
         self.full_at_fraction = cost as u32;
-        debug_assert!(self.full_at >= now.get(), "a bucket was full before it was charged");
+        assert!(self.full_at >= now.get(), "a bucket was full before it was charged");
     }
 
     /// The time from which the bucket has no debt: the lower bound of [`Self::ready_at`] for frames of any size.

@@ -206,7 +206,7 @@ impl FlowCounter {
     #[inline]
     fn touch(&mut self, now: Instant, place: u32, output: usize, pool: usize) {
         let entry = &mut self.entries[place as usize];
-        debug_assert!(now >= entry.seen, "time runs backwards");
+        assert!(now >= entry.seen, "time runs backwards");
         entry.seen = now;
         if entry.output as usize != output || entry.pool as usize != pool {
             self.count(place, false);

@@ -95,14 +95,14 @@ impl Ingress {
     /// Adds queued bytes of this input.
     #[inline]
     pub const fn arrive(&mut self, bytes: u64) {
-        debug_assert!(bytes <= i64::MAX.cast_unsigned(), "an arrival of more bytes than an input counts");
+        assert!(bytes <= i64::MAX.cast_unsigned(), "an arrival of more bytes than an input counts");
         self.held += bytes.cast_signed();
     }
 
     /// Subtracts departed bytes of this input.
     #[inline]
     pub const fn depart(&mut self, bytes: u64) {
-        debug_assert!(bytes <= i64::MAX.cast_unsigned(), "a departure of more bytes than an input counts");
+        assert!(bytes <= i64::MAX.cast_unsigned(), "a departure of more bytes than an input counts");
         self.held -= bytes.cast_signed();
     }
 

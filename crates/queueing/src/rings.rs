@@ -274,7 +274,7 @@ impl<H: Copy + Default> Rings<H> {
         state.push(RingSlot { frame, handle });
         state.bytes = bytes;
         state.enqueued.add(frame.bytes);
-        debug_assert!(bytes <= state.bytes_limit, "a ring admits a frame above its limit");
+        assert!(bytes <= state.bytes_limit, "a ring admits a frame above its limit");
         self.frames += 1;
         if state.wait == RingWait::Idle {
             if state.flags & PAUSED == 0 {
@@ -354,7 +354,7 @@ impl<H: Copy + Default> Rings<H> {
         self.frames -= 1;
         let bytes = frame.bytes + self.overhead;
         let at = state.due.max(earliest);
-        debug_assert!(at <= now, "a frame departs before it is due");
+        assert!(at <= now, "a frame departs before it is due");
         if let Some(shaper) = &mut self.shaper {
             shaper.take(at, bytes);
         }
@@ -513,7 +513,7 @@ impl<H: Copy + Default> Rings<H> {
 
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
-        debug_assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may send");
+        assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may send");
         let Self { rings, cold, service, .. } = self;
         if self.first == Some(ring) {
             self.first_is_ready = true;

@@ -96,7 +96,7 @@ impl Wheel {
     fn insert(&mut self, ring: u32, at: u64) {
         let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
         let slot = ((self.cursor + ahead) % SLOTS) as usize;
-        debug_assert_ne!(ring, NIL, "no ring waits");
+        assert_ne!(ring, NIL, "no ring waits");
         self.timers[ring as usize] = RingTimer { at, next: self.heads[slot], slot: slot as u32 };
         self.heads[slot] = ring;
         self.words[slot / 64] |= 1 << (slot % 64);

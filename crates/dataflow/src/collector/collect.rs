@@ -110,7 +110,7 @@ impl<P: FragmentPayload> Collector<P> {
         {
             let Blocked { slot: key, readout, retries, mut fragments, planned } = blocked;
             let mut cost = fragments.len();
-            debug_assert!(cost > 0 && planned <= now, "a request of nothing, or planned later");
+            assert!(cost > 0 && planned <= now, "a request of nothing, or planned later");
             if !self.readouts[usize::from(readout)].up {
                 self.credits.give_back(cost);
                 self.enqueue(now, blocked);
@@ -190,7 +190,7 @@ impl<P: FragmentPayload> Collector<P> {
         if self.slots.find(key).is_some_and(|slot| slot.event != event) {
             return Err("another event was asked for");
         }
-        debug_assert!(sent <= now, "an answer before its request");
+        assert!(sent <= now, "an answer before its request");
         self.pending.remove(tag);
         self.credits.give_back(cost);
         if let (Some(paced), Some(credit)) = (&mut self.paced, credit) {

@@ -41,7 +41,7 @@ impl PendingTable {
             self.entries.len() as u32 - 1
         });
         let entry = &mut self.entries[place as usize];
-        debug_assert!(entry.1.is_none(), "a free place holds a request");
+        assert!(entry.1.is_none(), "a free place holds a request");
         entry.0 = entry.0.wrapping_add(1);
         entry.1 = Some(pending);
         entry.0 << PLACE_BITS | place
@@ -61,7 +61,7 @@ impl PendingTable {
         self.find(tag)?;
         let place = tag & ((1 << PLACE_BITS) - 1);
         self.free.push(place);
-        debug_assert!(self.free.len() <= self.entries.len(), "a place is free twice");
+        assert!(self.free.len() <= self.entries.len(), "a place is free twice");
         self.entries[place as usize].1.take()
     }
 

@@ -103,10 +103,7 @@ impl InStream {
             to = to.max(self.islands[last - 1].1);
         }
         self.islands.splice(first..last, [(from, to)]);
-        debug_assert!(
-            self.islands.is_sorted_by(|before, next| before.1 < next.0),
-            "ranges that touch are one"
-        );
+        assert!(self.islands.is_sorted_by(|before, next| before.1 < next.0), "ranges that touch are one");
         if self.islands[0].0 <= self.delivered {
             self.delivered = self.islands.remove(0).1;
         }

@@ -37,7 +37,7 @@ impl<H: Copy + Default> Rings<H> {
     /// If there is no such ring.
     #[inline]
     pub fn cut_through(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
-        debug_assert!(self.is_clear(now), "a frame overtakes others at its port");
+        assert!(self.is_clear(now), "a frame overtakes others at its port");
         let state = &mut self.rings[ring];
         if !state.is_open() || u64::from(bytes) > state.bytes_limit {
             return false;
