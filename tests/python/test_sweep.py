@@ -83,7 +83,7 @@ def test_the_command_keeps_points_of_two_layouts_apart(scenario: fanin.Scenario,
     command = [os.environ["FANIN_BIN"], "sim", "incast", *sets, "--sweep", "workload.senders=4"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "holds points of a sweep with --resume: give another folder" in done.stderr
+    assert "holds a sweep made with --resume: choose another folder" in done.stderr
     assert written(tmp_path) == before
 
 

@@ -137,7 +137,7 @@ pub(crate) enum Failure {
     #[error("there is no terminal here to show a live view on; `fanin top --once` prints one screen as text")]
     NoTerminal,
     /// No target of a view answered.
-    #[error("nothing answered")]
+    #[error("no process and no switch answered")]
     NoAnswer,
     /// An argument is not KEY=VALUE.
     #[error("`{given}` has no `=`; write for example rate=\"344 Mb/s\"")]
@@ -254,13 +254,13 @@ pub(crate) enum Failure {
         diagnosis: String,
     },
     /// Claims do not stand as they should.
-    #[error("other results than recorded: {ids}")]
+    #[error("these claims differ from the record: {ids}")]
     Claims {
         /// Numbers of the claims.
         ids: String,
     },
     /// Cases of the validation set differ.
-    #[error("beyond the goals, or not measured: {cases}")]
+    #[error("these cases missed their goals or were not measured: {cases}")]
     Validation {
         /// Names of the cases.
         cases: String,
@@ -326,7 +326,7 @@ pub(crate) enum Failure {
         option: &'static str,
     },
     /// The folder of a sweep holds points in the other layout.
-    #[error("{} holds points of a sweep {how} --resume: give another folder, or sweep {how} it", folder.display())]
+    #[error("{} holds a sweep made {how} --resume: choose another folder, or sweep {how} --resume", folder.display())]
     OtherLayout {
         /// The folder of `--out`.
         folder: PathBuf,

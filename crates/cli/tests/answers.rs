@@ -438,7 +438,7 @@ fn check_refuses_what_sim_refuses() {
             &[
                 "no queue is called \"tor->collecter:0\"",
                 &line,
-                "those here are collector->tor, readout->tor, tor->collector",
+                "this network has collector->tor, readout->tor, tor->collector",
             ],
         ),
         (&["incast", "--set", "record.windows=[16]"], &["there is no connection 16", "from 0 to 15"]),

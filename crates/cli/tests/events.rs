@@ -52,7 +52,11 @@ fn samples_go_through_the_atlas_format_and_back() {
     }
     let output = fanin(&["events", "verify", &frag, "--against", "bes3", "--cycle"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).ends_with("is not what it was compared with\n"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).ends_with("differs from the file that it was compared with\n"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn wrong_input_exits_with_two() {
         (
             &["init", "-", "--size", "-1 kB"],
             "",
-            "'-1 kB' for '--size <SIZE>': a number of bytes is never below 0",
+            "'-1 kB' for '--size <SIZE>': a number of bytes cannot be negative",
         ),
         (&["init", "-", "--rate", "0 b/s"], "", "'0 b/s' for '--rate <RATE>': a rate is positive"),
         (

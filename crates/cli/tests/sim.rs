@@ -392,7 +392,7 @@ fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
     for (folder, option, how) in [(&straight, "--resume", "without"), (&out, "--quiet", "with")] {
         let refused = fanin(&["sim", &path, "--sweep", &sweep_of, "--out", folder, option]);
         let expected = format!(
-            "error: {folder} holds points of a sweep {how} --resume: give another folder, or sweep {how} it\n"
+            "error: {folder} holds a sweep made {how} --resume: choose another folder, or sweep {how} --resume\n"
         );
         assert_eq!((refused.status.code(), stderr(&refused)), (Some(2), &*expected));
     }

@@ -117,7 +117,10 @@ fn a_switch_is_shown_with_its_rings_drops_and_token() {
 
     let http = server.http_address().unwrap().to_string();
     let refused = fanin(&["top", "--once", &http]);
-    assert_eq!((refused.status.code(), stderr(&refused)), (Some(1), "error: nothing answered\n"));
+    assert_eq!(
+        (refused.status.code(), stderr(&refused)),
+        (Some(1), "error: no process and no switch answered\n")
+    );
     assert!(
         stdout(&refused).contains("401 Unauthorized: give its token with --token-file"),
         "{}",

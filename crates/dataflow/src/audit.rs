@@ -71,10 +71,10 @@ pub enum AuditError {
         reassigned: u32,
     },
     /// The event has no outcome.
-    #[error("event {0} was lost: it was assigned and never finished with")]
+    #[error("event {0} was lost: it was assigned and has no outcome")]
     Lost(L1Id),
     /// The event was finished more than once.
-    #[error("event {event} was finished with {completed} times")]
+    #[error("event {event} was completed {completed} times")]
     CompletedTwice {
         /// The event's L1 ID.
         event: L1Id,

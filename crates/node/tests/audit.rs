@@ -90,7 +90,7 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
         |folder, _| forget(folder, " completed "),
         "events were lost, assigned and never finished with: ",
     ),
-    ("an event was finished twice", |folder, _| repeat(folder, " completed "), "was finished with 2 times"),
+    ("an event was finished twice", |folder, _| repeat(folder, " completed "), "was completed 2 times"),
     (
         "an event was assigned twice",
         |folder, _| repeat(folder, " assigned "),

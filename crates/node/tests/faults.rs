@@ -324,7 +324,7 @@ fn a_processor_that_never_comes_up_ends_the_run_with_its_own_words() {
         panic!("it started");
     };
     let text = error.to_string();
-    assert!(text.contains("ends before it connects, again and again (exit status: 3)"), "{text}");
+    assert!(text.contains("repeatedly ended before it connected (exit status: 3)"), "{text}");
     assert!(text.starts_with("collector-") && text.contains("\nno such module\n"), "{text}");
     std::fs::remove_dir_all(std::env::temp_dir().join(format!("fanin-node-hopeless-{}", std::process::id())))
         .unwrap();

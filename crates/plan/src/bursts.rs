@@ -158,7 +158,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         );
         let packets = Packets::new(frames.value.div_ceil(frame));
         let at_once = frames.value;
-        limit(frames, packets, at_once, "what is sent before a signal works", false);
+        limit(frames, packets, at_once, "segments sent before the first signal", false);
     }
     let receive = t.receive_window.get().div_ceil(system.segments.mss());
     let (frames, packets, at_once, windows) =

@@ -320,7 +320,7 @@ fn stops(
     }
     let ports: u64 = place.inputs.iter().map(|links| links.count).sum();
     let late = format!(
-        "; PAUSE comes too late: {ports} ports may hold {} each and what is still on its way, {} together",
+        "; PAUSE comes too late: {ports} ports may each hold {} and the frames in flight, {} together",
         brief(pause.xoff),
         brief(needed)
     );

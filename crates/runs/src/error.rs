@@ -53,7 +53,7 @@ impl Error {
                 Some(RefusedSetting {
                     key: format!("record.queues.{place}"),
                     message: format!("record.queues: no queue is called {name:?}"),
-                    help: Some(format!("those here are {}", kinds.join(", "))),
+                    help: Some(format!("this network has {}", kinds.join(", "))),
                 })
             }
             fanin_sim::Error::NoSuchLink { name } => Some(RefusedSetting {

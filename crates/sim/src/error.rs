@@ -22,7 +22,7 @@ pub enum Error {
         name: String,
     },
     /// A queue that is to be sampled does not exist.
-    #[error("record.queues: no queue is called {name:?}; those here are {}", kinds.join(", "))]
+    #[error("record.queues: no queue is called {name:?}; this network has {}", kinds.join(", "))]
     NoSuchQueue {
         /// The name given.
         name: String,

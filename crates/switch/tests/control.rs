@@ -186,7 +186,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
         ("GET", "/v1/rings/nine", None, 404, "there is no ring `nine`"),
         ("PUT", "/v1/rings", None, 405, "accepts GET, POST, HEAD"),
         ("GET", "/v1/rings?all=1", None, 400, "unknown parameter `all`; known here: none"),
-        ("POST", "/v1/rings", Some(json!([])), 422, "the body is not what it should be"),
+        ("POST", "/v1/rings", Some(json!([])), 422, "invalid body"),
         (
             "POST",
             "/v1/rings",

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(message("0.5 B"), "a number of bytes is finer than 1 B, the smallest step");
         assert_eq!(message("1.0001 kB"), "a number of bytes is finer than 1 B, the smallest step");
         assert!(message("99999999999 GB").starts_with("a number of bytes is too large"));
-        assert_eq!(message("-1 B"), "a number of bytes is never below 0");
+        assert_eq!(message("-1 B"), "a number of bytes cannot be negative");
         assert!(message("1. kB").starts_with("expected a number"));
         assert!(message("1_ kB").starts_with("expected a number"));
     }

@@ -37,7 +37,7 @@ pub enum ParseError {
         example: Example,
     },
     /// The number is below zero.
-    #[error("{quantity} is never below 0")]
+    #[error("{quantity} cannot be negative")]
     Negative {
         /// The quantity that was expected.
         quantity: &'static str,

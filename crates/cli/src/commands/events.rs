@@ -188,7 +188,9 @@ fn check(arguments: &Verify) -> Result<(), Failure> {
     emit(&text(&findings), arguments.json.as_ref(), &findings)?;
     let failed = |finding: String| Err(Failure::Check { path: path.clone(), finding });
     match (findings.report.fault_count, &findings.against) {
-        (0, Some(against)) if !against.is_same() => failed("is not what it was compared with".to_owned()),
+        (0, Some(against)) if !against.is_same() => {
+            failed("differs from the file that it was compared with".to_owned())
+        }
         (0, _) => Ok(()),
         (1, _) => failed("has a fault".to_owned()),
         (count, _) => failed(format!("has {count} faults")),

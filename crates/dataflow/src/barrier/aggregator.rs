@@ -55,7 +55,7 @@ pub enum AggregatorError {
         senders: u32,
     },
     /// A sender has nothing to answer.
-    #[error("{size} divided among {senders} senders leaves a sender without a byte to answer")]
+    #[error("{size} is less than one byte for each of {senders} senders")]
     EmptyAnswer {
         /// The sum of all senders' answers.
         size: Bytes,

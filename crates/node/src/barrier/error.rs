@@ -91,7 +91,7 @@ pub enum BarrierError {
         /// Content of its log.
         log: String,
     },
-    /// Processes did not do in time what was awaited of them.
+    /// Processes missed a deadline.
     #[error("{processes} {problem}; the log of the first:\n{log}")]
     Late {
         /// Names of the processes.

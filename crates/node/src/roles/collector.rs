@@ -256,8 +256,8 @@ impl RoleNode for CollectorNode {
                 }
                 Happening::Hopeless { unit, status } => {
                     let text = format!(
-                        "processor {unit} ends before it connects, again and again ({status}); what it says stands \
-                         above, and `live.processor` is what is run"
+                        "processor {unit} repeatedly ended before it connected ({status}). See its output above. \
+                         `live.processor` names the command"
                     );
                     self.failure = Some(ProcessError::Settings(text));
                 }

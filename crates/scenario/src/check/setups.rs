@@ -18,7 +18,7 @@ impl ScenarioCheck<'_> {
             if !rule.split_once("->").is_some_and(|(from, to)| is_host(from) && is_host(to)) {
                 self.fail(
                     &path,
-                    format!("{rule:?} names no flow"),
+                    format!("{rule:?} is not a rule for flows"),
                     "not two roles joined by \"->\"",
                     None,
                     format!(

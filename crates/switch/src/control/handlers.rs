@@ -122,14 +122,11 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
     let wrong = |error: serde_json::Error| {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
-        Refusal::new(
-            status,
-            format_args!("the body is not what it should be: {}", in_words(&error.to_string())),
-        )
+        Refusal::new(status, format_args!("invalid body: {}", in_words(&error.to_string())))
     };
     // serde accepts a list in place of an object, with the fields in order.
     if has_list(&serde_json::from_slice(&call.body).map_err(wrong)?) {
-        let detail = "the body is not what it should be: it is an object, and nothing in it is a list";
+        let detail = "invalid body: give an object without lists";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     }
     serde_json::from_slice(&call.body).map_err(wrong)

@@ -14,8 +14,8 @@ journals, logs and stored events lie in the folder `live` of --out.
 
 Example: fanin run replay --loopback --set \"run.duration=1 s\" --out out/run
 
-The exit code is 1 where events were lost, doubled or damaged, 3 where a privilege or a feature of the kernel is missing,
-4 where this machine was the bottleneck, 130 after Ctrl-C; what was measured is written all the same."
+Exit codes: 1 events were lost, doubled or damaged; 3 a privilege or a feature of the kernel is missing; 4 this machine was
+the bottleneck; 130 Ctrl-C. Results are written in each case."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
