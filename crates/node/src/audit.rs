@@ -116,9 +116,18 @@ pub enum Finding {
     /// The records of an event contradict each other (`fanin_dataflow::Auditor`).
     #[error(transparent)]
     Event(#[from] AuditError),
-    /// A logger's journal has an event as stored, and no file has the event.
-    #[error("a logger's journal has event {0} as stored, but no file has it")]
-    NotInFiles(L1Id),
+    /// Events are recorded as stored, and no undamaged file has them.
+    #[error("{} of {assigned} events were lost, recorded as stored, but no undamaged file has them: {}",
+        events.len(), list_of(events))]
+    NotInFiles {
+        /// Number of assigned events.
+        assigned: u64,
+        /// The lost events.
+        events: Vec<L1Id>,
+    },
+    /// A logger's journal has an event as stored, and no undamaged file has this event, which is not lost.
+    #[error("a logger's journal has event {0} as stored, but no undamaged file has it")]
+    FileGone(L1Id),
     /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
     #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
     NotDecided(L1Id),
@@ -174,13 +183,18 @@ impl fmt::Display for AuditFailure {
 }
 
 impl AuditFailure {
-    /// Returns the number of assigned events that have no outcome.
-    pub fn lost(&self) -> u64 {
-        let lost = |finding: &Finding| match finding {
-            Finding::Lost { events, .. } => events.len() as u64,
-            _ => 0,
+    /// Returns the lost events: they have no outcome, or are recorded as stored and in no file.
+    pub fn lost_events(&self) -> impl Iterator<Item = L1Id> {
+        let lost = |finding| match finding {
+            &Finding::Lost { ref events, .. } | &Finding::NotInFiles { ref events, .. } => events.as_slice(),
+            _ => &[],
         };
-        self.findings.iter().map(lost).sum()
+        self.findings.iter().flat_map(lost).copied()
+    }
+
+    /// Returns the number of lost events.
+    pub fn lost(&self) -> u64 {
+        self.lost_events().count() as u64
     }
 }
 
@@ -385,8 +399,6 @@ fn examine(
         let folders = scope.folders.iter().map(|&folder| folder.to_owned()).collect();
         findings.push(Finding::FewerAssigned { folders, found, seen: scope.assigned_min });
     }
-    let not_in_files = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event));
-    findings.extend(not_in_files.map(|&event| Finding::NotInFiles(event)));
     for (&event, found) in &on_disk {
         check_stored(event, found, &mut trails, findings);
     }
@@ -400,7 +412,7 @@ fn examine(
     }
     let (totals, breaches) = trails.auditor.account(scope.loggers);
     audit.totals = totals;
-    let (mut lost, mut lost_on_disk) = (Vec::new(), 0);
+    let (mut lost, mut lost_on_disk, mut not_in_files) = (Vec::new(), 0, Vec::new());
     for breach in breaches {
         match breach {
             AuditError::Lost(event) => {
@@ -453,6 +465,7 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
         findings.push(Finding::Missing { event, stored, shipped });
     }
 }
+            AuditError::NotOnDisk(event) => not_in_files.push(event),
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -466,6 +479,12 @@ fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Findin
         for path in machine.list(folder).map_err(fail)? {
             let name = file_name(&path);
             if !is_audited(&name) {
+    let is_lost = |event| lost.binary_search(event).or_else(|_| not_in_files.binary_search(event)).is_ok();
+    let gone = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event) && !is_lost(event));
+    findings.extend(gone.map(|&event| Finding::FileGone(event)));
+    if !not_in_files.is_empty() {
+        findings.insert(0, Finding::NotInFiles { assigned: totals.assigned, events: not_in_files });
+    }
                 continue;
             }
             if let Some(first) = found.insert(name, path.clone()) {

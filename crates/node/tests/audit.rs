@@ -48,7 +48,11 @@ fn edit(folder: &Path, change: impl Fn(&mut Vec<String>)) {
 }
 
 const SPOILERS: &[(&str, Spoil, &str)] = &[
-    ("a file is gone", |_, data| std::fs::remove_file(first(data, "physics")).unwrap(), "no file has it"),
+    (
+        "a file is gone",
+        |_, data| std::fs::remove_file(first(data, "physics")).unwrap(),
+        "recorded as stored, but no undamaged file has them",
+    ),
     (
         "a byte of a file is another one",
         |_, data| {
@@ -165,6 +169,36 @@ fn broken_promises_are_found() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
     finished.remove();
+}
+
+/// An event that was recorded as stored is lost if its file is gone, and is named once.
+#[test]
+fn an_event_in_a_file_that_is_gone_is_lost() {
+    let folder = std::env::temp_dir().join(format!("fanin-file-gone-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, lines: &str| {
+        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
+    };
+    // Event 7 ended as stored, and so says the logger. Event 8 was rejected elsewhere after its logger had stored it.
+    // Event 9 has no end.
+    write(
+        "supervisor.journal",
+        "0 7 assigned 0 0 0 0\n1 7 completed 0 stored\n0 8 assigned 0 0 0 0\n1 8 reassigned 0\n\
+         1 8 assigned 1 0 0 0\n2 8 completed 1 rejected\n0 9 assigned 0 0 0 0\n",
+    );
+    write("collector-1.journal", "1 8 decided 0 rejected\n");
+    write("logger-0.journal", "1 7 stored 0 physics 0\n1 8 stored 0 debug 0\n1 9 stored 0 physics 0\n");
+    let scope = AuditScope { folders: &[&folder], data: &[&folder], loggers: true, assigned_min: 3 };
+    let failure = audit(&scope).unwrap_err();
+    assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [9, 7]);
+    assert_eq!((failure.audit.totals.assigned, failure.audit.totals.rejected, failure.lost()), (3, 1, 2));
+    assert_eq!(
+        failure.to_string(),
+        "1 of 3 events were lost, assigned and never finished with: 9\n  \
+         1 of 3 events were lost, recorded as stored, but no undamaged file has them: 7\n  \
+         a logger's journal has event 8 as stored, but no undamaged file has it"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Events that a leading supervisor wrote down, and that its partner never acknowledged, reached no collector.
