@@ -217,9 +217,13 @@ impl Summary {
     /// Fills `events`, `collection_time_ms`, `slowdown`, `goodput_bps` and `duration_s` from rows.
     ///
     /// Counts and times cover the events assigned within `span`. Goodput and rate cover the events completed within `span`.
+    /// Lost events count whenever they were assigned.
     pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
-        self.events =
-            Some(EventCounts { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
+        let mut events = EventCounts { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) };
+        let is_outside = |row: &&EventRow| row.outcome == EventOutcome::Lost && !span.holds(row.assigned_ps);
+        let lost_outside = rows.iter().filter(is_outside).count() as u64;
+        (events.assigned, events.lost) = (events.assigned + lost_outside, events.lost + lost_outside);
+        self.events = Some(events);
         self.collection_time_ms = collection_times(rows, span);
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
@@ -322,6 +326,24 @@ mod tests {
         let goodput = summary.goodput_bps.unwrap();
         assert_eq!(goodput.total, 32e6 / 0.91);
         assert_eq!(goodput.per_collector_mean, Some(16e6 / 0.91));
+    }
+
+    #[test]
+    fn a_lost_event_counts_whenever_it_was_assigned() {
+        let lost = |id, at_ms| EventRow {
+            id,
+            assigned_ps: at_ms * MS,
+            timeouts: 7,
+            outcome: EventOutcome::Lost,
+            ..EventRow::default()
+        };
+        let stored = EventRow { outcome: EventOutcome::Stored, ..collected(2, 100, 20) };
+        let rows = [lost(1, 0), stored, lost(3, 200), lost(4, 5000), collected(5, 5000, 1)];
+        let mut summary = Summary::new(ResultKind::Run, "0", ScenarioName::default());
+        summary.fill_events(&rows, span(100, 1010), 2, true);
+        let events = summary.events.unwrap();
+        assert_eq!((events.assigned, events.stored, events.lost), (4, Some(1), 3));
+        assert_eq!(events.timeouts_mean, Some(3.5), "of those that were assigned while measuring");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct MeasuredPeriod {
     pub until: u64,
 }
 
-/// The outcomes of the events that were assigned while measuring.
+/// The outcomes of the events that were assigned while measuring, and of those that were lost at any time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventCounts {
@@ -75,7 +75,7 @@ pub struct EventCounts {
     /// Written by a logger undecided, because a processing unit or a collector was lost; absent where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debug: Option<u64>,
-    /// Events given up.
+    /// Lost, also in the warm-up or after the measured time. `assigned` counts them, too.
     pub lost: u64,
     /// Collected once more than they should be.
     pub duplicated: u64,

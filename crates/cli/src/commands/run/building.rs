@@ -1,6 +1,6 @@
 //! Live runs of event building: on the loopback, or on the hosts of a network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use fanin_node::result::read_tables;
 use fanin_node::tcp::counted;
 use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment, Fitted};
-use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
+use fanin_report::{EventOutcome, EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::{Loaded, Scenario};
 use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, SwitchWatch};
 use fanin_units::{Bytes, Instant as Moment};
@@ -187,8 +187,15 @@ fn report(
     let captured = captured?;
     let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let hosts = loaded.scenario.collectors.hosts_per_rack;
+    let failure = audit::parts(audited).1;
+    let lost: BTreeSet<u64> =
+        failure.into_iter().flat_map(AuditFailure::lost_events).map(|id| id.0).collect();
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
     let mut tables = read_tables(&[&folder], &racks)?;
+    // The journals alone have an outcome for an event whose file is gone.
+    for row in tables.rows.iter_mut().filter(|row| lost.contains(&row.id)) {
+        row.outcome = EventOutcome::Lost;
+    }
     // Without its switches the network has no figures; the events have theirs.
     let (mut observed, switch_failure) = match watch.map(|watch| watch.finish(tables.start_unix_us)) {
         Some(Ok(observed)) => (Some(observed), None),
