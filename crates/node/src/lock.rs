@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,26 +26,37 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Lock against a second process of the same name in the same folder, which would write the same journal.
+/// Lock against a second process of the same name, which would write the same files.
 #[derive(Debug)]
 pub(crate) struct ProcessLock {
-    _file: Option<File>,
+    file: Option<File>,
+    /// The file's path, if it is removed at the end.
+    removed: Option<PathBuf>,
 }
 
 impl ProcessLock {
-    /// Locks `PROCESS.lock` in the folder. A simulated machine runs each process once, and has no lock.
+    /// Locks `PROCESS.lock` in the folder of the journals. A simulated machine runs each process once, and has no lock.
     ///
     /// # Errors
     /// [`ProcessError::Runs`] if another process holds the lock, [`ProcessError::Lock`] if the file cannot be locked.
     pub(crate) fn take(machine: &HostMachine, folder: &Path, process: &str) -> Result<Self, ProcessError> {
+        Self::take_file(machine, folder, process, &format!("{process}.lock"))
+    }
+
+    fn take_file(
+        machine: &HostMachine,
+        folder: &Path,
+        process: &str,
+        name: &str,
+    ) -> Result<Self, ProcessError> {
         if machine.is_simulated() {
-            return Ok(Self { _file: None });
+            return Ok(Self { file: None, removed: None });
         }
-        let path: PathBuf = folder.join(format!("{process}.lock"));
+        let path = folder.join(name);
         let until = Instant::now() + WAIT_MAX;
         loop {
-            match try_lock(&path) {
-                Ok(Some(file)) => return Ok(Self { _file: Some(file) }),
+            match try_lock(&path).and_then(|file| file.map_or(Ok(None), |file| still_at(&path, file))) {
+                Ok(Some(file)) => return Ok(Self { file: Some(file), removed: None }),
                 Ok(None) if Instant::now() < until => std::thread::sleep(PAUSE),
                 Ok(None) => {
                     let (process, folder) = (process.to_owned(), folder.to_owned());
@@ -53,5 +65,68 @@ impl ProcessLock {
                 Err(error) => return Err(ProcessError::Lock { path, error }),
             }
         }
+    }
+
+    /// Locks the files of a logger in the folder of stored events, which may be another folder. The lock's file is removed at
+    /// the end: the folder then holds nothing but events.
+    ///
+    /// # Errors
+    /// As for [`Self::take`].
+    pub(crate) fn take_data(
+        machine: &HostMachine,
+        folder: &Path,
+        process: &str,
+    ) -> Result<Self, ProcessError> {
+        // The folder may be that of the journals, too.
+        let name = format!("{process}-files.lock");
+        let mut lock = Self::take_file(machine, folder, process, &name)?;
+        lock.removed = lock.file.is_some().then(|| folder.join(name));
+        Ok(lock)
+    }
+}
+
+impl Drop for ProcessLock {
+    fn drop(&mut self) {
+        // The file is removed while it is locked. A file that stays is locked again by the next process.
+        if let Some(path) = &self.removed {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Returns a locked file if it still has its path: its former owner may have removed it after it was opened here.
+fn still_at(path: &Path, file: File) -> io::Result<Option<File>> {
+    let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let own = place(file.metadata()?);
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((place(there) == own).then_some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_logger_have_one_writer_and_no_lock_is_left() {
+        let folder = std::env::temp_dir().join(format!("fanin-data-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let take = |process| ProcessLock::take_data(&HostMachine::Real, &folder, process);
+        let journal = ProcessLock::take(&HostMachine::Real, &folder, "logger-0").unwrap();
+        let first = take("logger-0").unwrap();
+        assert!(matches!(take("logger-0"), Err(ProcessError::Runs { .. })));
+        drop(take("logger-1").unwrap());
+        // A process that opened the file before it was removed does not take the removed file for its lock.
+        let path = folder.join("logger-0-files.lock");
+        let opened = File::open(&path).unwrap();
+        drop(first);
+        assert!(still_at(&path, opened).unwrap().is_none());
+        drop((take("logger-0").unwrap(), journal));
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["logger-0.lock"]);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

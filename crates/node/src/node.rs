@@ -122,12 +122,12 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// Another process of this name runs in the folder.
-    #[error("{process} runs already in {}: two processes would write one journal", folder.display())]
+    /// Another process of this name writes in the folder.
+    #[error("{process} runs already in {}: two processes would write the same files", folder.display())]
     Runs {
         /// Name of the process.
         process: String,
-        /// Folder of its journal.
+        /// Folder of its journal, or of its stored events.
         folder: PathBuf,
     },
     /// The file that keeps a second process of the same name out cannot be locked.

@@ -8,6 +8,7 @@ use fanin_units::Instant;
 use super::settings;
 use crate::config::System;
 use crate::data::Data;
+use crate::lock::ProcessLock;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
@@ -24,13 +25,16 @@ pub struct LoggerNode {
     unassigned: u64,
     disk: DiskState,
     is_stopping: bool,
+    /// Keeps a second logger of this number away from the files. Dropped last: the store still finishes files.
+    _lock: ProcessLock,
 }
 
 impl LoggerNode {
     /// Creates a logger, and finishes the files of an earlier life.
     ///
     /// # Errors
-    /// If the scenario is not supported, or the folder of stored events cannot be used.
+    /// If the scenario is not supported, the folder of stored events cannot be used, or another process writes this logger's
+    /// files there.
     pub fn new(system: &System, place: u16, wake: Wake) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let logger = Logger::new(settings::logger(system.scenario()))
@@ -41,8 +45,11 @@ impl LoggerNode {
             file_bytes: system.scenario().live.file_size.get(),
             run: system.run,
         };
-        let store = EventStore::start(&system.machine, config, wake)
-            .map_err(|error| ProcessError::Own { failure: "cannot store events", error })?;
+        let own = |error| ProcessError::Own { failure: "cannot store events", error };
+        system.machine.create_folder(&config.folder).map_err(own)?;
+        // Starting the store finishes and renames files that a live logger of this number would still write.
+        let lock = ProcessLock::take_data(&system.machine, &config.folder, &config.process)?;
+        let store = EventStore::start(&system.machine, config, wake).map_err(own)?;
         let proofs = AssignmentProofs::of(system);
         let refusals = VecDeque::new();
         Ok(Self {
@@ -53,6 +60,7 @@ impl LoggerNode {
             unassigned: 0,
             disk: DiskState::default(),
             is_stopping: false,
+            _lock: lock,
         })
     }
 
@@ -165,5 +173,38 @@ impl RoleNode for LoggerNode {
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::level(&metrics.disk_full, u64::from(self.disk == DiskState::Full));
         metrics::level(&metrics.disk_failing, u64::from(matches!(self.disk, DiskState::Failing(_))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_second_logger_of_one_number_leaves_the_files_of_the_first_alone() {
+        let folder = std::env::temp_dir().join(format!("fanin-second-logger-{}", std::process::id()));
+        let system = |name: &str| {
+            let text = format!(
+                "scenario = \"replay\"\ninsecure = true\nfolder = \"{name}\"\ndata = \"data\"\n\
+                 set = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\"]\n[hosts]\n\
+                 supervisor = \"a:1\"\nreadouts = [\"r-[0-3]:1\"]\ncollectors = [\"c\"]\nloggers = [\"l:1\"]\n"
+            );
+            let path = folder.join(format!("{name}.toml"));
+            std::fs::write(&path, text).unwrap();
+            System::load(&path).unwrap_or_else(|error| panic!("{error}"))
+        };
+        std::fs::create_dir_all(&folder).unwrap();
+        let start = |name: &str| LoggerNode::new(&system(name), 0, Arc::new(|| ()));
+        let first = start("first").unwrap_or_else(|error| panic!("{error}"));
+        let written = folder.join("data/logger-0-physics-00000.data.writing");
+        std::fs::write(&written, "events").unwrap();
+        let refused = start("second").map(drop).unwrap_err();
+        assert!(matches!(refused, ProcessError::Runs { .. }) && refused.is_permanent(), "{refused}");
+        assert_eq!(std::fs::read_to_string(&written).unwrap(), "events");
+        drop(first);
+        assert!(start("second").is_ok());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
