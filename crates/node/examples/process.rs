@@ -26,6 +26,7 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
         let place = options.iter().position(|option| option == name);
         place.and_then(|place| options.get(place + 1))
     };
+    fanin_node::panic::abort_on_panic();
     processor::end_with_parent()?;
     let mut system = System::load(config.as_ref())?;
     system.metrics_option = option("--metrics").map(|address| address.parse()).transpose()?;

@@ -37,6 +37,7 @@ pub mod machine;
 pub mod metrics;
 pub mod names;
 pub mod node;
+pub mod panic;
 pub mod process;
 mod proof;
 mod replaced;

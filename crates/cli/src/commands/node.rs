@@ -70,6 +70,7 @@ enum LogName {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    fanin_node::panic::abort_on_panic();
     processor::end_with_parent()?;
     match arguments.role {
         RoleName::Aggregator => {
