@@ -213,11 +213,13 @@ fn unsupported_scenarios_are_refused_with_a_reason() {
 #[test]
 fn temporary_files_of_a_killed_run_are_removed() {
     let temporary = folder("temporary");
-    // Process numbers end at 2^22.
-    let (dead, alive) = (temporary.join("fanin-run-4999999"), temporary.join("fanin-run-1"));
+    let [dead, alive] = ["fanin-run-1", "fanin-run-2"].map(|name| temporary.join(name));
     for left in [&dead, &alive] {
         std::fs::create_dir_all(left.join("live")).unwrap();
+        std::fs::write(left.join(".lock"), "").unwrap();
     }
+    let lock = std::fs::File::open(alive.join(".lock")).unwrap();
+    lock.lock().unwrap();
     let cleaned = || {
         let output = Command::new(env!("CARGO_BIN_EXE_fanin"))
             .args(["run", "--clean"])
@@ -228,7 +230,7 @@ fn temporary_files_of_a_killed_run_are_removed() {
         text(&output.stdout)
     };
     assert!(cleaned().contains("1 folders of temporary files"));
-    assert!(!dead.exists() && alive.exists(), "the run of a living process keeps its folder");
+    assert!(!dead.exists() && alive.exists(), "a run that goes on keeps its folder");
     assert!(!cleaned().contains("1 folders"));
     std::fs::remove_dir_all(&temporary).unwrap();
 }

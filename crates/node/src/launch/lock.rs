@@ -42,6 +42,17 @@ impl FolderLock {
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(LaunchError::InUse { path: folder.to_owned() }),
             _ => Ok(()),
+        let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+        let is_lock = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "lock");
+        match entries.flatten().map(|entry| entry.path()).filter(is_lock).find(|path| is_held(path)) {
+            Some(path) => Err(LaunchError::Runs { path }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if a folder has the file of a lock, held or free.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(LOCK_FILE).is_file()
         }
     }
 

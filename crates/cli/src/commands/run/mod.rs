@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(out) => RunFolder::kept(out)?,
         None => {
             folder::remove_left_behind();
-            RunFolder::temporary()
+            RunFolder::temporary()?
         }
     };
     let source = Path::new(&source);
