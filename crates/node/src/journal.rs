@@ -418,6 +418,15 @@ pub enum JournalError {
     },
 }
 
+/// Returns true if a journal has a line of a record, valid or not, or cannot be read to its end.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub(crate) fn has_records(path: &Path) -> io::Result<bool> {
+    let mut lines = BufReader::new(std::fs::File::open(path)?).split(b'\n');
+    Ok(lines.any(|line| !line.is_ok_and(|line| line.starts_with(b"#"))))
+}
+
 /// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.
 ///
 /// # Errors

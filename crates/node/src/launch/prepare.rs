@@ -7,6 +7,7 @@ use fanin_scenario::SizeModel;
 use super::error::LaunchError;
 use super::lock::{FolderLock, move_aside};
 use super::options::SystemLaunch;
+use crate::journal;
 
 /// First line of `system.toml`, which marks a folder as created by this module.
 pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
@@ -14,8 +15,8 @@ pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this fold
 /// Start of this first line, the same in all versions.
 const OURS_BEGINS: &str = "# Made by `fanin run`";
 
-/// Creates and locks the folder of a run. The folder of an earlier run is renamed if it holds stored events and
-/// `overwrite` is false; otherwise its files are deleted.
+/// Creates and locks the folder of a run. The folder of an earlier run is renamed if its journals or its stored events say
+/// that it had an event, and `overwrite` is false; otherwise its files are deleted.
 ///
 /// # Errors
 /// [`LaunchError::InUse`] if another run uses the folder, [`LaunchError::NotOurs`] if it holds files of other origin, and
@@ -30,10 +31,9 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
         return Err(LaunchError::NotOurs { path: folder.to_owned() });
     }
     let lock = FolderLock::take(folder)?;
-    let has_events = std::fs::read_dir(folder.join("data")).is_ok_and(|mut entries| entries.next().is_some());
-    let lock = if has_events && !overwrite {
+    let lock = if !overwrite && may_have_events(folder) {
         let aside = move_aside(folder).map_err(io)?;
-        tracing::info!(to = %aside.display(), "moved the stored events of an earlier run aside");
+        tracing::info!(to = %aside.display(), "moved the files of an earlier run aside");
         FolderLock::take(folder)?
     } else if FolderLock::is_alone_in(folder) {
         lock
@@ -43,6 +43,18 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
     };
     std::fs::create_dir_all(folder.join("log")).map_err(io)?;
     Ok(lock)
+}
+
+/// Returns true if a run had an event, stored or only in a journal, or if its files cannot be read. The journals of a run that
+/// stored nothing are the evidence of its losses.
+fn may_have_events(folder: &Path) -> bool {
+    let has = |folder: &Path, is_event: &dyn Fn(&Path) -> bool| match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| is_event(&entry.path()))),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "journal");
+    has(&folder.join("data"), &|_| true)
+        || has(folder, &|path| is_journal(path) && journal::has_records(path).unwrap_or(true))
 }
 
 /// Returns the scenario as TOML, with absolute paths of its data and of its processor's files. The scenario's file is
@@ -82,6 +94,30 @@ pub(super) fn absolute(launch: &SystemLaunch<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_evidence_of_a_run_that_stored_nothing_is_moved_aside() {
+        let parent = std::env::temp_dir().join(format!("fanin-prepare-{}", std::process::id()));
+        let folder = parent.join("live");
+        let run = |journal: &str, data: Option<&str>| {
+            let lock = prepare(&folder, false).unwrap();
+            std::fs::write(folder.join("system.toml"), OURS).unwrap();
+            std::fs::write(folder.join("supervisor.journal"), journal).unwrap();
+            data.map_or(Ok(()), |text| std::fs::write(folder.join("data"), text)).unwrap();
+            drop(lock);
+        };
+        let header = "# fanin journal 1 supervisor epoch-us 5\n";
+        // A run without an event leaves nothing worth keeping.
+        run(header, None);
+        run(&format!("{header}0 7 assigned 0 0 0 0\n"), None);
+        assert!(!parent.join("live.1").exists());
+        // A file in place of the folder of stored events stands for one that cannot be read.
+        run(header, Some("unreadable"));
+        assert!(parent.join("live.1/supervisor.journal").is_file() && !parent.join("live.2").exists());
+        drop(prepare(&folder, false).unwrap());
+        assert!(parent.join("live.2/supervisor.journal").is_file());
+        std::fs::remove_dir_all(&parent).unwrap();
+    }
 
     #[test]
     fn files_next_to_a_scenario_are_found_from_elsewhere() {

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Write summary, tables, resolved scenario and page into a folder, and keep the live system's files.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) out: Option<PathBuf>,
-    /// Delete the stored events of an earlier run in the folder of --out, rather than moving them aside.
+    /// Delete the files of an earlier run in the folder of --out, rather than moving them aside.
     #[arg(long, requires = "out")]
     pub(super) overwrite: bool,
     /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
