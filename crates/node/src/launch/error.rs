@@ -41,6 +41,12 @@ pub enum LaunchError {
         /// Path of the folder.
         path: PathBuf,
     },
+    /// A process of the system runs.
+    #[error("a process holds {}; stop all processes, supervisor first", path.display())]
+    Runs {
+        /// Path of the lock that the process holds.
+        path: PathBuf,
+    },
     /// A file or folder cannot be used.
     #[error("{}: {error}", path.display())]
     Io {

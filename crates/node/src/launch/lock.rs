@@ -33,15 +33,15 @@ impl FolderLock {
         }
     }
 
-    /// Checks that no run holds the lock, without creating the lock's file. A folder without the file is free.
+    /// Checks that no run and no process holds a lock in the folder, without creating a file. A lock that cannot be opened
+    /// counts as free.
     ///
     /// # Errors
-    /// [`LaunchError::InUse`] if a run holds the lock.
+    /// [`LaunchError::InUse`] if a run holds the folder's lock, [`LaunchError::Runs`] if a process holds its own.
     pub fn check_free(folder: &Path) -> Result<(), LaunchError> {
-        let Ok(file) = File::open(folder.join(LOCK_FILE)) else { return Ok(()) };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LaunchError::InUse { path: folder.to_owned() }),
-            _ => Ok(()),
+        if is_held(&folder.join(LOCK_FILE)) {
+            return Err(LaunchError::InUse { path: folder.to_owned() });
+        }
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
         let is_lock = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "lock");
         match entries.flatten().map(|entry| entry.path()).filter(is_lock).find(|path| is_held(path)) {
@@ -53,7 +53,6 @@ impl FolderLock {
     /// Returns true if a folder has the file of a lock, held or free.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(LOCK_FILE).is_file()
-        }
     }
 
     /// Returns true if a folder holds no file except its lock, or cannot be read.
@@ -61,6 +60,12 @@ impl FolderLock {
         let Ok(entries) = std::fs::read_dir(folder) else { return true };
         entries.flatten().all(|entry| entry.file_name() == LOCK_FILE)
     }
+}
+
+/// Returns true if another open file holds an exclusive lock on this one.
+fn is_held(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
 }
 
 /// Renames a folder to the first of `FOLDER.1`, `FOLDER.2`, … that does not exist, and returns the new path.
@@ -71,4 +76,30 @@ pub(super) fn move_aside(folder: &Path) -> io::Result<PathBuf> {
     let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
     std::fs::rename(folder, &aside)?;
     Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::ProcessLock;
+    use crate::machine::HostMachine;
+
+    #[test]
+    fn a_folder_is_free_when_neither_a_run_nor_a_process_works_in_it() {
+        let folder = std::env::temp_dir().join(format!("fanin-check-free-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        FolderLock::check_free(&folder).unwrap();
+        let process = ProcessLock::take(&HostMachine::Real, &folder, "collector-3").unwrap();
+        let text = FolderLock::check_free(&folder).unwrap_err().to_string();
+        assert!(text.contains("collector-3.lock"), "{text}");
+        drop(process);
+        let files = ProcessLock::take_data(&HostMachine::Real, &folder, "logger-0").unwrap();
+        assert!(matches!(FolderLock::check_free(&folder), Err(LaunchError::Runs { .. })));
+        drop(files);
+        FolderLock::check_free(&folder).unwrap();
+        let run = FolderLock::take(&folder).unwrap();
+        assert!(matches!(FolderLock::check_free(&folder), Err(LaunchError::InUse { .. })));
+        drop(run);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
