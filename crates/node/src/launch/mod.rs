@@ -75,6 +75,7 @@ pub struct LiveSystem<P> {
     is_ready: bool,
     checked_at: Instant,
     restarts: u64,
+    ended: BTreeMap<String, u64>,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     /// Quick ends in a row of each process without which the system continued.
@@ -156,6 +157,7 @@ impl<P: Placement> LiveSystem<P> {
             is_ready: false,
             checked_at: Instant::now(),
             restarts: 0,
+            ended: BTreeMap::new(),
             killed: Vec::new(),
             hung: BTreeMap::new(),
             without: BTreeMap::new(),
@@ -207,6 +209,12 @@ impl<P: Placement> LiveSystem<P> {
     /// Returns the number of restarts.
     pub fn restarts(&self) -> u64 {
         self.restarts
+    }
+
+    /// Returns the processes that ended before the system stopped, each with the number of times. Processes that hung are not
+    /// among them.
+    pub fn ended(&self) -> &BTreeMap<String, u64> {
+        &self.ended
     }
 
     /// Returns the names of processes that were killed because they did not end when the system stopped.
@@ -326,6 +334,7 @@ impl<P: Placement> LiveSystem<P> {
         let child = &mut self.children[place];
         let name = child.name.clone();
         tracing::warn!(process = name, %status, "a process ended");
+        *self.ended.entry(name.clone()).or_default() += 1;
         child.plan_restart(now);
         // Exit status 2 means wrong settings before the first event. Later, the files of the run may have been removed.
         let is_hopeless = child.is_given_up() || status.code() == Some(2);

@@ -245,9 +245,12 @@ fn report(
 }
 
 /// The end of the processes, and their earlier restarts.
+#[derive(Default)]
 struct EndedProcesses {
     assigned: u64,
     restarts: u64,
+    /// Processes that ended while the system worked, each with the number of times.
+    ended: BTreeMap<String, u64>,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
@@ -305,7 +308,8 @@ impl EndedProcesses {
 
     /// Returns a failure if fragments are missing and a readout did not work all the time.
     fn judge_fragments(&self, reported: &Reported) -> Result<(), Failure> {
-        let named = self.killed.iter().chain(self.hung.keys()).chain(self.without.keys());
+        let named =
+            self.killed.iter().chain(self.hung.keys()).chain(self.ended.keys()).chain(self.without.keys());
         let mut readouts: Vec<&str> =
             named.map(String::as_str).filter(|name| name.starts_with("readout-")).collect();
         readouts.sort_unstable();
@@ -357,6 +361,7 @@ fn work<P: Placement>(
     Ok(EndedProcesses {
         assigned: live.assigned(),
         restarts: live.restarts(),
+        ended: live.ended().clone(),
         killed: live.killed().to_vec(),
         hung: live.hung().clone(),
         without: live.without().clone(),
@@ -418,4 +423,25 @@ fn write(job: &Job<'_>, summary: Summary, records: Records, text: &str) -> Resul
     result.scenario_toml = Some(job.loaded.to_toml());
     result.records = records;
     finish(job, &result, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_fragments_of_a_readout_that_ended_are_a_failure() {
+        let judge = |process: &str, missing| {
+            let ended = BTreeMap::from([(process.to_owned(), 1)]);
+            let ended = EndedProcesses { ended, ..EndedProcesses::default() };
+            ended.judge_fragments(&Reported { missing, invalid: None })
+        };
+        let failure = judge("readout-3", 2).unwrap_err();
+        assert!(
+            matches!(failure, Failure::Fragments { missing: 2, ref readouts } if readouts == "readout-3")
+        );
+        // A readout that came back in time cost nothing, and a collector has no fragments.
+        judge("readout-3", 0).unwrap();
+        judge("collector-0", 2).unwrap();
+    }
 }
