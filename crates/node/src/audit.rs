@@ -1,5 +1,6 @@
 //! Audit: proves from journals and stored files that no event was lost, stored twice without a reason, or damaged.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::machine::HostMachine;
 use crate::replaced;
 use crate::store::{WRITING, sound, stream_name};
 
+/// Maximum difference between the clocks of two hosts, in picoseconds.
+const SKEW_MAX: u128 = 10_000_000_000_000;
 /// Maximum number of findings that [`AuditFailure`] prints, and of events that one finding names.
 const SHOWN_MAX: usize = 10;
 
@@ -101,6 +104,17 @@ pub enum Finding {
         first: PathBuf,
         /// Path of the second one.
         second: PathBuf,
+    },
+    /// The supervisor's machine was booted again under a journal that is not synchronised. The lines before may be gone, and
+    /// their L1 IDs may belong to two events each.
+    #[error(
+        "{}: the machine was booted again, and `live.journal_sync` was false: assignments may be gone, and their \
+         L1 IDs assigned again",
+        path.display()
+    )]
+    Unsynchronised {
+        /// Path of the supervisor's journal.
+        path: PathBuf,
     },
     /// Events were assigned and have no outcome.
     #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
@@ -231,12 +245,22 @@ struct Trails {
     reassigned: BTreeSet<L1Id>,
     said_stored: BTreeSet<L1Id>,
     assigned_at: BTreeMap<L1Id, u128>,
-    /// Time of the last start after a new boot of its machine, by collector, in picoseconds since 1970.
-    booted_at: BTreeMap<u16, u128>,
-    /// Events that a collector had before a new boot of its machine, with the collector: its journal may lack lines.
+    /// Times without lines of a collector's journal, which a loss of power may have cost.
+    gaps: BTreeMap<u16, Vec<Gap>>,
+    /// Events that a collector had at a gap, with the collector: its journal may lack lines.
     torn: BTreeMap<L1Id, u16>,
     /// Events of `torn` whose journals contradict each other.
     unknown: BTreeSet<L1Id>,
+}
+
+/// A new boot of a collector's machine. Lines between the two times may be gone, which are in picoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    /// Time of the last line of the earlier boot. The lines before it are all there: they were written in order, and
+    /// [`lines::repair`](crate::lines::repair) cuts off a journal at the first damage.
+    last_line: u128,
+    /// Start of the process after the new boot.
+    booted: u128,
 }
 
 impl Trails {
@@ -250,7 +274,8 @@ impl Trails {
             }
             EventStep::Assigned { collector, .. } => {
                 let at = absolute(epoch_us, record.at);
-                if self.booted_at.get(&collector).is_some_and(|&booted| at <= booted) {
+                let gaps = self.gaps.get(&collector).map_or(&[][..], Vec::as_slice);
+                if gaps.iter().any(|gap| at <= gap.booted) {
                     self.torn.insert(event, collector);
                 }
                 self.assigned_at.entry(event).or_insert(at);
@@ -264,10 +289,23 @@ impl Trails {
             }
             EventStep::Completed { outcome, .. } => {
                 self.outcomes.insert(event, outcome);
+                self.handle_completed(event, absolute(epoch_us, record.at));
             }
             _ => {}
         }
         self.auditor.record(record);
+    }
+
+    /// Drops an event from those with lines that may be missing, if it was completed before each gap that began after its
+    /// assignment: a collector writes its lines before it reports an event.
+    fn handle_completed(&mut self, event: L1Id, completed: u128) {
+        let (Some(collector), Some(&assigned)) = (self.torn.get(&event), self.assigned_at.get(&event)) else {
+            return;
+        };
+        let gaps = self.gaps.get(collector).map_or(&[][..], Vec::as_slice);
+        if gaps.iter().all(|gap| assigned > gap.booted || completed + SKEW_MAX < gap.last_line) {
+            self.torn.remove(&event);
+        }
     }
 
     /// Returns true for an event with lines that may be missing, and notes that something about it is unknown.
@@ -347,7 +385,7 @@ fn examine(
     }
     let mut covered_since = 0;
     let mut journals = list(machine, scope.folders)?;
-    let (mut trails, mut boots) = (Trails::default(), BTreeMap::new());
+    let (mut trails, mut boots, mut last_lines) = (Trails::default(), BTreeMap::new(), BTreeMap::new());
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
     replaced::keep_leading(machine, &mut journals)?;
     never_assigned.retain(|event| !on_disk.contains_key(event));
@@ -356,16 +394,19 @@ fn examine(
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }
-        let (mut first, mut booted) = (None, None);
+        let (mut first, mut gaps) = (None, Vec::new());
         let process = file_name(&path).split('.').next().and_then(crate::names::peer);
+        // The rotated files of a process come in order, before the newest one.
+        let last_line = Cell::new(process.and_then(|process| last_lines.get(&process).copied()).unwrap_or(0));
         let on_boot = |boot: &str, epoch_us| {
             let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
             if earlier.is_some_and(|earlier| earlier != boot) {
-                booted = Some(absolute(epoch_us, Instant::START));
+                gaps.push(Gap { last_line: last_line.get(), booted: absolute(epoch_us, Instant::START) });
             }
         };
         journal::read_with_boots(machine, &path, on_boot, |epoch_us, line| {
-            first.get_or_insert_with(|| absolute(epoch_us, line.record.at));
+            last_line.set(absolute(epoch_us, line.record.at));
+            first.get_or_insert(last_line.get());
             match line.record.step {
                 EventStep::Assigned { .. } | EventStep::Reassigned { .. }
                     if never_assigned.contains(&line.record.event) =>
@@ -380,9 +421,14 @@ fn examine(
             }
         })?;
         // The journals are sorted by name. Those of collectors thus come before those that have the assignments.
-        if let (Some(Peer::Collector(collector)), Some(at)) = (process, booted) {
-            trails.booted_at.insert(collector, at);
+        match process {
+            Some(Peer::Collector(collector)) => trails.gaps.entry(collector).or_default().extend(gaps),
+            Some(Peer::Supervisor | Peer::Standby) if !gaps.is_empty() => {
+                findings.push(Finding::Unsynchronised { path: path.clone() });
+            }
+            _ => {}
         }
+        process.map(|process| last_lines.insert(process, last_line.get()));
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {
@@ -419,6 +465,7 @@ fn examine(
                 lost_on_disk += u64::from(on_disk.contains_key(&event));
                 lost.push(event);
             }
+            AuditError::NotOnDisk(event) => not_in_files.push(event),
             AuditError::RejectedOnDisk(event) if trails.outcomes.get(&event) == Some(&Outcome::Rejected) => {}
             // A collector that sends an event again notes that in its journal.
             AuditError::StoredTwice { event, copies } if trails.is_unknown(event) => {
@@ -432,6 +479,12 @@ fn examine(
         events: trails.unknown.len() as u64,
         collectors: trails.unknown.iter().filter_map(|event| trails.torn.get(event).copied()).collect(),
     };
+    let is_lost = |event| lost.binary_search(event).or_else(|_| not_in_files.binary_search(event)).is_ok();
+    let gone = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event) && !is_lost(event));
+    findings.extend(gone.map(|&event| Finding::FileGone(event)));
+    if !not_in_files.is_empty() {
+        findings.insert(0, Finding::NotInFiles { assigned: totals.assigned, events: not_in_files });
+    }
     if !lost.is_empty() {
         let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
         // Losses are reported first.
@@ -465,7 +518,6 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
         findings.push(Finding::Missing { event, stored, shipped });
     }
 }
-            AuditError::NotOnDisk(event) => not_in_files.push(event),
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -479,12 +531,6 @@ fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Findin
         for path in machine.list(folder).map_err(fail)? {
             let name = file_name(&path);
             if !is_audited(&name) {
-    let is_lost = |event| lost.binary_search(event).or_else(|_| not_in_files.binary_search(event)).is_ok();
-    let gone = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event) && !is_lost(event));
-    findings.extend(gone.map(|&event| Finding::FileGone(event)));
-    if !not_in_files.is_empty() {
-        findings.insert(0, Finding::NotInFiles { assigned: totals.assigned, events: not_in_files });
-    }
                 continue;
             }
             if let Some(first) = found.insert(name, path.clone()) {

@@ -201,6 +201,48 @@ fn an_event_in_a_file_that_is_gone_is_lost() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A loss of power may cost the last lines of a collector's journal, and no line before those that are there.
+#[test]
+fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
+    let folder = std::env::temp_dir().join(format!("fanin-excused-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let second = |seconds: u64| seconds * 1_000_000_000_000;
+    // Each of two events was rejected, after 10 s and after 100 s, and no line has the decision.
+    let lines: String = [(7, 10), (8, 100)]
+        .map(|(event, at)| {
+            let at = second(at);
+            format!("{at} {event} assigned 0 0 0 0\n{at} {event} completed 0 rejected\n")
+        })
+        .concat();
+    write("supervisor.journal", &format!("# fanin journal 1 supervisor epoch-us 0\n{lines}"));
+    // The collector's last line is of 99 s, in a file that was put aside. Its machine started again after 200 s.
+    let aside = format!("# fanin journal 1 collector-0 boot a epoch-us 0\n{} 9 received 0\n", second(99));
+    write("collector-0.00001.journal", &aside);
+    write(
+        "collector-0.journal",
+        "# fanin journal 1 collector-0 boot a epoch-us 0\n# fanin journal 1 collector-0 boot b epoch-us 200000000\n",
+    );
+    write(
+        "supervisor.00001.journal",
+        &format!("# fanin journal 1 supervisor epoch-us 0\n{} 9 assigned 0 0 0 0\n", second(99)),
+    );
+    let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 3 };
+    let failure = audit(&scope).unwrap_err();
+    let findings: Vec<String> = failure.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(findings.len(), 2, "{failure}");
+    assert!(findings[0].contains("1 of 3 events were lost") && findings[0].ends_with(": 9"), "{failure}");
+    assert!(findings[1].starts_with("event 7 was rejected, but no collector's journal"), "{failure}");
+    assert_eq!(failure.audit.unknown.events, 1);
+    // Nothing can be proven for a supervisor's journal that a loss of power may have cut off.
+    let text =
+        "# fanin journal 1 supervisor boot a epoch-us 0\n# fanin journal 1 supervisor boot b epoch-us 5\n";
+    write("supervisor.00002.journal", text);
+    let failure = audit(&scope).unwrap_err().to_string();
+    assert!(failure.contains("supervisor.00002.journal: the machine was booted again"), "{failure}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Events that a leading supervisor wrote down, and that its partner never acknowledged, reached no collector.
 #[test]
 fn an_event_that_was_only_written_down_is_not_lost() {
