@@ -78,11 +78,13 @@ impl PendingTable {
 
     /// Returns the credits that all requests hold.
     pub(crate) fn credits(&self) -> u32 {
-        self.entries
-            .iter()
-            .filter_map(|(_, pending)| pending.as_ref())
-            .map(|pending| u32::from(pending.cost))
-            .sum()
+        self.credits_if(|_| true)
+    }
+
+    /// Returns the credits that some of the requests hold.
+    pub(crate) fn credits_if(&self, is_meant: impl Fn(&PendingRequest) -> bool) -> u32 {
+        let pending = self.entries.iter().filter_map(|(_, pending)| pending.as_ref());
+        pending.filter(|request| is_meant(request)).map(|request| u32::from(request.cost)).sum()
     }
 
     /// Returns the bytes of paced credit that all requests hold.

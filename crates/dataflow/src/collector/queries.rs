@@ -38,6 +38,11 @@ impl<P: FragmentPayload> Collector<P> {
         self.credits.used()
     }
 
+    /// Returns the credits that requests of withdrawn events hold: no event waits for their answers.
+    pub fn credits_withdrawn(&self) -> u32 {
+        self.pending.credits_if(|request| self.slots.find(request.slot).is_none())
+    }
+
     /// Returns the paced credits, if requests are paced.
     pub fn paced_credits(&self) -> Option<&PacedCredits> {
         self.paced.as_ref()

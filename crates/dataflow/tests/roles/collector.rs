@@ -528,11 +528,12 @@ fn reassigned_events_are_forgotten() {
     assert_eq!((hello.idle.len(), &hello.busy[..]), (0, &[L1Id(1), L1Id(2)][..]));
     welcome(&mut collector, &[1]);
     assert_eq!(said(&mut collector), [(Peer::Supervisor, "ready")]);
-    // Its answer returns the credits, and the other event continues.
+    assert_eq!(collector.credits_withdrawn(), 12);
     answer(&mut collector, ms(3), round[0]);
+    // Its answer returned the credits, and the other event continues.
     assert_eq!(asked(&requests(&mut collector)), [(0, 12)]);
-    assert_eq!((collector.counters().abandoned, collector.counters().stale_answers), (1, 1));
-    assert_eq!(collector.waits().count(), 1);
+    let counters = collector.counters();
+    assert_eq!((counters.abandoned, counters.stale_answers, collector.waits().count()), (1, 1, 1));
 }
 
 #[test]

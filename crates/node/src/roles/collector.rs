@@ -338,8 +338,7 @@ impl RoleNode for CollectorNode {
 
     fn tables(&self) -> Vec<(&'static str, usize)> {
         // A request of a reassigned event holds its credits until it is answered or times out. No step waits for these credits.
-        let has_withdrawn = self.collector.counters().abandoned > 0;
-        let credits_used = if has_withdrawn { 0 } else { self.collector.credits_used() };
+        let credits_used = self.collector.credits_used() - self.collector.credits_withdrawn();
         vec![
             ("events", self.collector.waits().count()),
             ("bytes by event", self.data.len()),
