@@ -195,13 +195,18 @@ impl HostMachine {
         }
     }
 
-    /// Creates a folder and its parents. Does nothing on a simulated machine, which has all folders.
+    /// Creates a folder and its parents. The names of new folders are on disk afterwards. Does nothing on a simulated machine,
+    /// which has all folders.
     ///
     /// # Errors
     /// Errors of the operating system.
     pub fn create_folder(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Real => std::fs::create_dir_all(path),
+            Self::Real => {
+                let changed = changed_by_creating(path)?;
+                std::fs::create_dir_all(path)?;
+                changed.iter().try_for_each(|folder| self.sync_folder(folder))
+            }
             Self::Simulated(_) => Ok(()),
         }
     }
@@ -264,6 +269,19 @@ impl HostMachine {
             Self::Simulated(machine) => machine.sync_folder(folder),
         }
     }
+}
+
+/// Returns the folders that get a new entry if `path` and its parents are created.
+fn changed_by_creating(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut changed = Vec::new();
+    let mut missing = path;
+    while !missing.try_exists()? {
+        let Some(parent) = missing.parent() else { break };
+        // The parent of a relative path's first part is the working folder.
+        missing = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        changed.push(missing.to_owned());
+    }
+    Ok(changed)
 }
 
 /// An open file.
@@ -359,5 +377,25 @@ impl Seek for MachineFile {
                 Ok(*position)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parents_of_new_folders_are_brought_to_disk() {
+        let base = std::env::temp_dir().join(format!("fanin-create-folder-{}", std::process::id()));
+        std::fs::create_dir(&base).unwrap();
+        let path = base.join("a/b");
+        assert_eq!(changed_by_creating(&path).unwrap(), [base.join("a"), base.clone()]);
+        HostMachine::Real.create_folder(&path).unwrap();
+        assert!(path.is_dir() && changed_by_creating(&path).unwrap().is_empty());
+        assert_eq!(
+            changed_by_creating(Path::new("no-such-folder/x")).unwrap(),
+            [Path::new("no-such-folder"), Path::new(".")]
+        );
+        std::fs::remove_dir_all(&base).unwrap();
     }
 }
