@@ -427,6 +427,14 @@ pub(crate) fn has_records(path: &Path) -> io::Result<bool> {
     Ok(lines.any(|line| !line.is_ok_and(|line| line.starts_with(b"#"))))
 }
 
+/// Returns true if a process has recorded an event: in its journal, or before this was put aside.
+///
+/// # Errors
+/// If the journal or its folder cannot be read.
+pub(crate) fn had_records(path: &Path) -> io::Result<bool> {
+    Ok(!parts(&HostMachine::Real, path)?.is_empty() || path.try_exists()? && has_records(path)?)
+}
+
 /// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.
 ///
 /// # Errors

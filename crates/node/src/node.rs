@@ -172,6 +172,9 @@ pub enum ProcessError {
     /// The settings or the files of the process are invalid or contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// Processors that worked earlier in the run no longer start.
+    #[error("{0}")]
+    Processors(String),
     /// The processor's connection to its collector failed.
     #[error(transparent)]
     Collector(#[from] ProcessorError),
@@ -187,6 +190,7 @@ impl ProcessError {
             Self::Folder { .. } | Self::Lock { .. } | Self::JournalWrite { .. } => false,
             Self::Wire(_)
             | Self::Own { .. }
+            | Self::Processors(_)
             | Self::Collector(_)
             | Self::Orphan
             | Self::Journal(JournalError::Io { .. }) => false,

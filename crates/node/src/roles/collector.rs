@@ -1,7 +1,7 @@
 //! The collector's process: checks answers, and passes events to the processors of its host.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use fanin_dataflow::{
@@ -15,6 +15,7 @@ use super::paired::{FromSupervisor, LeaderTracker};
 use super::{processor, settings};
 use crate::config::System;
 use crate::data::{Chunk, Data, check};
+use crate::journal;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::with_proof;
@@ -38,6 +39,8 @@ pub struct CollectorNode {
     /// Messages that were polled before the supervisor changed, for other peers than the supervisor.
     taken: VecDeque<(Peer, Message<Data>)>,
     failure: Option<ProcessError>,
+    /// True if an earlier life of this process had an event: its processors have worked in this run.
+    has_worked: bool,
 }
 
 /// Sum of the ideal times of collections, and counts of the readouts that answered last.
@@ -103,8 +106,36 @@ impl CollectorNode {
         };
         let (data, proofs) = (HashMap::new(), HashMap::new());
         let leader = system.standby.is_some().then(LeaderTracker::default);
-        let (taken, failure) = (VecDeque::new(), None);
-        Ok(Self { collector, sources, data, proofs, collections, has_loggers, units, leader, taken, failure })
+        // The journal is open already, as a new file or as that of an earlier life.
+        let journal = system.journal(&format!("collector-{place}"));
+        let has_worked = !system.machine.is_simulated() && journal::had_records(&journal).unwrap_or(true);
+        Ok(Self {
+            collector,
+            sources,
+            data,
+            proofs,
+            collections,
+            has_loggers,
+            units,
+            leader,
+            taken: VecDeque::new(),
+            failure: None,
+            has_worked,
+        })
+    }
+
+    /// Returns the end of the process because a unit's process ends before it connects, again and again. Before the first event
+    /// of a run the settings are wrong. Later, a file of the processor may come back: a restart helps then.
+    fn hopeless(&self, unit: u16, status: ExitStatus) -> ProcessError {
+        let text = format!(
+            "processor {unit} repeatedly ended before it connected ({status}). See its output above. \
+             `live.processor` names the command"
+        );
+        if self.has_worked || self.collector.counters().requests > 0 {
+            ProcessError::Processors(text)
+        } else {
+            ProcessError::Settings(text)
+        }
     }
 
     /// Ends the role's connection to its supervisor, and drops the messages for it.
@@ -255,11 +286,7 @@ impl RoleNode for CollectorNode {
                     self.collector.handle_unit_lost(now, unit);
                 }
                 Happening::Hopeless { unit, status } => {
-                    let text = format!(
-                        "processor {unit} repeatedly ended before it connected ({status}). See its output above. \
-                         `live.processor` names the command"
-                    );
-                    self.failure = Some(ProcessError::Settings(text));
+                    self.failure = Some(self.hopeless(unit, status));
                 }
                 Happening::Decided { unit, event, decision } => {
                     if !self.collector.handle_decision(now, unit, event, decision) {
@@ -366,5 +393,40 @@ impl RoleNode for CollectorNode {
             metrics.set_last_answers(readout, collections);
         }
         metrics::level(&metrics.events_building, self.collector.waits().count() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn processors_that_fail_after_the_first_event_of_a_run_are_tried_again() {
+        let folder = std::env::temp_dir().join(format!("fanin-hopeless-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("system.toml");
+        let text = "scenario = \"replay\"\ninsecure = true\n\
+            set = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\", \"live.processors=\\\"timers\\\"\"]\n\
+            [hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-3]:1\"]\ncollectors = [\"c\"]\nloggers = [\"l:1\"]\n";
+        std::fs::write(&path, text).unwrap();
+        let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let wake: Wake = Arc::new(|| ());
+        let hopeless = |journals: &[(&str, &str)]| {
+            for (name, text) in journals {
+                std::fs::write(folder.join(name), text).unwrap();
+            }
+            CollectorNode::new(&system, 0, &wake).unwrap().hopeless(0, ExitStatus::from_raw(0x100))
+        };
+        let header = "# fanin journal 1 collector-0 epoch-us 5\n";
+        assert!(hopeless(&[("collector-0.journal", header)]).is_permanent(), "before the first event");
+        let line = format!("{header}0 7 received 0\n");
+        let again = hopeless(&[("collector-0.journal", &line)]);
+        assert!(!again.is_permanent() && again.to_string().contains("ends before it connects"), "{again}");
+        // The journal was just put aside.
+        let parts = [("collector-0.journal", header), ("collector-0.00001.journal", &line)];
+        assert!(!hopeless(&parts).is_permanent());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
