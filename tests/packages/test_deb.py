@@ -116,6 +116,24 @@ def test_a_service_without_its_file_says_so_and_is_not_tried_again(host: Machine
     host.run("systemctl", "reset-failed", "fanin@readout-9.service")
 
 
+@pytest.mark.parametrize("unit", ["fanin@readout-1.service", "fanin-switch@none.service"])
+def test_a_service_that_cannot_start_yet_is_tried_until_it_can(host: Machine, unit: str) -> None:
+    # The name of its host does not resolve; the switch has no file.
+    text = SYSTEM.replace('"127.0.0.1:[7100-7103]"', '"unknown.invalid:[7100-7103]"')
+    host.put("/etc/fanin/system.toml", text.replace('key = "peers.key"', "insecure = true").encode())
+    host.run("chmod", "644", "/etc/fanin/system.toml")
+    # The same in less time.
+    host.run("mkdir", "--parents", f"/run/systemd/system/{unit}.d")
+    host.put(f"/run/systemd/system/{unit}.d/soon.conf", b"[Service]\nRestartSec=10ms\n")
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", unit, check=False)
+    report = lambda: host.run("journalctl", "-u", unit, "-n", "20", both=True)  # noqa: E731
+    wait_for(lambda: int(state(host, unit, "NRestarts")[0]) > 25, f"{unit} is started 25 times", report)
+    host.run("systemctl", "stop", unit)
+    host.run("rm", "-r", f"/run/systemd/system/{unit}.d", "/etc/fanin/system.toml")
+    host.run("systemctl", "daemon-reload")
+
+
 def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machine) -> None:
     host.put("/etc/fanin/system.toml", SYSTEM.encode())
     host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
@@ -131,6 +149,15 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
 
     for port in range(9100, 9100 + len(ROLES)):
         assert ask(host, port, "readyz")
+
+    # The target stops all of them. A boot starts them again: it reaches this target.
+    host.run("systemctl", "stop", "fanin.target")
+    for unit in UNITS:
+        wait_for(lambda: state(host, unit, "ActiveState") == ["inactive"], f"{unit} stops")  # noqa: B023
+    host.run("systemctl", "start", "multi-user.target")
+    wait_for_more_events(host)
+    for unit in UNITS:
+        assert state(host, unit, "ActiveState") == ["active"], unit
 
     # An upgrade leaves running processes alone.
     processes = [state(host, unit, "MainPID") for unit in UNITS]
