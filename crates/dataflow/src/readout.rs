@@ -371,6 +371,12 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
+    /// Returns the time for which memory was full until `now`. [`ReadoutCounters::xoff_time`] lacks a stop that lasts.
+    pub fn xoff_time(&self, now: Instant) -> Duration {
+        let present = self.full_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.counters.xoff_time.saturating_add(present)
+    }
+
     /// Sends XOFF when memory becomes full, and XON when it is no longer full.
     fn check_memory(&mut self, now: Instant) {
         let Some(memory) = self.config.memory else { return };

@@ -98,7 +98,7 @@ pub trait RoleNode {
         Vec::new()
     }
     /// Updates the metrics of the role.
-    fn measure(&self, metrics: &Metrics);
+    fn measure(&self, now: Instant, metrics: &Metrics);
 }
 
 /// Errors that end a process.

@@ -292,7 +292,7 @@ impl<N: RoleNode> Process<N> {
         }
         let is_up = self.stopping.is_none();
         self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
-        self.node.measure(&self.metrics);
+        self.node.measure(self.now(), &self.metrics);
     }
 
     fn handle(&mut self, input: WireInput) {

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 pub use config::{Arrivals, Backpressure, StartOrder, SupervisorConfig, SupervisorCounters, SupervisorError};
 
@@ -324,6 +324,12 @@ impl<P: FragmentPayload> Supervisor<P> {
     /// Returns the counters up to now.
     pub fn counters(&self) -> &SupervisorCounters {
         &self.counters
+    }
+
+    /// Returns the time for which the trigger was stopped until `now`. [`SupervisorCounters::xoff_time`] lacks a stop that lasts.
+    pub fn xoff_time(&self, now: Instant) -> Duration {
+        let present = self.xoff_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.counters.xoff_time.saturating_add(present)
     }
 
     /// Returns the number of units that are free now.

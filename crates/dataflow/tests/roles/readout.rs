@@ -125,6 +125,10 @@ fn a_full_memory_stops_the_trigger() {
         readout.handle_fragments(ms(event), L1Id(event), Bytes::new(10_000));
     }
     assert!(readout.is_full());
+    assert_eq!(
+        (readout.counters().xoff_time, readout.xoff_time(ms(5))),
+        (Duration::ZERO, Duration::from_millis(3))
+    );
     assert_eq!(flow(&mut readout), [(Peer::Supervisor, Message::Flow { stop: true })]);
     // A new supervisor receives XOFF.
     readout.handle_closed(ms(3), Peer::Supervisor);

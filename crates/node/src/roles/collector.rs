@@ -376,7 +376,7 @@ impl RoleNode for CollectorNode {
         ]
     }
 
-    fn measure(&self, metrics: &Metrics) {
+    fn measure(&self, _now: Instant, metrics: &Metrics) {
         let counters = self.collector.counters();
         metrics::set(&metrics.requests, counters.requests);
         metrics::set(&metrics.requests_repeated, counters.retries);

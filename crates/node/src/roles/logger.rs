@@ -162,7 +162,7 @@ impl RoleNode for LoggerNode {
         ]
     }
 
-    fn measure(&self, metrics: &Metrics) {
+    fn measure(&self, _now: Instant, metrics: &Metrics) {
         let counters = self.logger.counters();
         metrics::set(&metrics.stored, counters.stored);
         metrics::set(&metrics.stored_debug, counters.debug);

@@ -215,7 +215,7 @@ impl RoleNode for ReadoutNode {
         self.readout.check_invariants();
     }
 
-    fn measure(&self, metrics: &Metrics) {
+    fn measure(&self, now: Instant, metrics: &Metrics) {
         let counters = self.readout.counters();
         metrics::set(&metrics.requests, counters.requests);
         metrics::set(&metrics.fragment_bytes, counters.bytes);
@@ -223,7 +223,7 @@ impl RoleNode for ReadoutNode {
         metrics::level(&metrics.events_held, counters.events);
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::set(&metrics.xoff, counters.xoffs);
-        metrics::set_time(&metrics.xoff_seconds, counters.xoff_time);
+        metrics::set_time(&metrics.xoff_seconds, self.readout.xoff_time(now));
         let votes = self.vote.as_ref().is_some_and(|vote| !vote.witness.is_abstaining());
         metrics::level(&metrics.votes, u64::from(votes));
     }

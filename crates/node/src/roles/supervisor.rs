@@ -121,7 +121,7 @@ impl RoleNode for SupervisorNode {
         vec![("outstanding", self.supervisor.outstanding().count())]
     }
 
-    fn measure(&self, metrics: &Metrics) {
+    fn measure(&self, now: Instant, metrics: &Metrics) {
         let counters = self.supervisor.counters();
         metrics::level(&metrics.leads, 1);
         metrics::set(&metrics.assigned, counters.assigned);
@@ -129,6 +129,6 @@ impl RoleNode for SupervisorNode {
         metrics::level(&metrics.outstanding, self.supervisor.outstanding().count() as u64);
         metrics::level(&metrics.units_free, u64::from(self.supervisor.units_free()));
         metrics::set(&metrics.xoff, counters.xoffs);
-        metrics::set_time(&metrics.xoff_seconds, counters.xoff_time);
+        metrics::set_time(&metrics.xoff_seconds, self.supervisor.xoff_time(now));
     }
 }

@@ -556,13 +556,13 @@ impl RoleNode for PairedSupervisor {
         tables
     }
 
-    fn measure(&self, metrics: &Metrics) {
+    fn measure(&self, now: Instant, metrics: &Metrics) {
         metrics::level(&metrics.leads, u64::from(self.lead.is_some()));
         metrics::level(&metrics.term, self.known.term);
         let is_paired = self.succession().is_some_and(|state| state.is_paired);
         metrics::level(&metrics.paired, u64::from(is_paired));
         if let Some(lead) = &self.lead {
-            lead.measure(metrics);
+            lead.measure(now, metrics);
         }
     }
 }

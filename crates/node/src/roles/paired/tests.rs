@@ -49,6 +49,7 @@ struct Rig {
     folder: PathBuf,
     /// Messages to the other supervisor.
     said: Vec<SuccessionMessage>,
+    metrics: Metrics,
 }
 
 impl Rig {
@@ -61,7 +62,9 @@ impl Rig {
         let journal = Journal::open_shared(&HostMachine::Real, &path, &name(me), 1000, false).unwrap();
         let node = PairedSupervisor::new(&system, me, Instant::START).unwrap();
         let witnesses = [Witness::default(); 3];
-        let mut rig = Self { node, journal, witnesses, now: Instant::START, folder, said: Vec::new() };
+        let metrics = Metrics::new(&name(me));
+        let mut rig =
+            Self { node, journal, witnesses, now: Instant::START, folder, said: Vec::new(), metrics };
         for peer in [Peer::Readout(0), Peer::Readout(1), Peer::Readout(2), Peer::Collector(0)] {
             rig.node.handle_connected(rig.now, peer);
         }
@@ -156,9 +159,8 @@ impl Rig {
     }
 
     fn metric(&self, wanted: &str) -> String {
-        let metrics = Metrics::new("standby");
-        self.node.measure(&metrics);
-        let text = metrics.text();
+        self.node.measure(self.now, &self.metrics);
+        let text = self.metrics.text();
         let line = text.lines().find(|line| line.starts_with(wanted)).unwrap();
         line.rsplit(' ').next().unwrap().to_owned()
     }
@@ -249,6 +251,21 @@ fn a_supervisor_says_whether_it_is_paired_and_what_it_lacks() {
         (rig.metric("fanin_supervisor_leads"), rig.metric("fanin_supervisor_paired")),
         ("1".into(), "0".into())
     );
+}
+
+#[test]
+fn a_stop_of_the_trigger_counts_while_it_lasts() {
+    let mut rig = Rig::new("stop", Peer::Standby);
+    rig.follow();
+    rig.lose_leader();
+    let stopped = |rig: &Rig| rig.metric("fanin_xoff_time_seconds_total").parse::<f64>().unwrap();
+    // It leads, an event is due, and no unit is free.
+    rig.pass(1000);
+    assert_eq!(rig.metric("fanin_xoff_total"), "1");
+    let before = stopped(&rig);
+    rig.pass(1000);
+    assert_eq!(rig.metric("fanin_xoff_total"), "1");
+    assert!((stopped(&rig) - before - 1.0).abs() < 1e-6, "{before} s, then {} s", stopped(&rig));
 }
 
 #[test]
