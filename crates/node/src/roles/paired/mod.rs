@@ -561,8 +561,13 @@ impl RoleNode for PairedSupervisor {
         metrics::level(&metrics.term, self.known.term);
         let is_paired = self.succession().is_some_and(|state| state.is_paired);
         metrics::level(&metrics.paired, u64::from(is_paired));
-        if let Some(lead) = &self.lead {
-            lead.measure(now, metrics);
+        match &self.lead {
+            Some(lead) => lead.measure(now, metrics),
+            // What it led before is no longer its own.
+            None => {
+                metrics::level(&metrics.outstanding, 0);
+                metrics::level(&metrics.units_free, 0);
+            }
         }
     }
 }

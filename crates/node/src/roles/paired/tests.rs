@@ -269,6 +269,26 @@ fn a_stop_of_the_trigger_counts_while_it_lasts() {
 }
 
 #[test]
+fn a_leader_that_was_replaced_serves_no_events_as_its_own() {
+    let mut rig = Rig::new("replaced", Peer::Standby);
+    rig.follow();
+    rig.lose_leader();
+    assert_eq!(
+        (rig.metric("fanin_supervisor_leads"), rig.metric("fanin_events_outstanding")),
+        ("1".into(), "1".into())
+    );
+    let term = rig.node.known.term + 1;
+    rig.hear(
+        Peer::Readout(0),
+        &SuccessionMessage::Learned(Leadership { term, leader: 0, log: 7, partner: 0 }),
+    );
+    assert_eq!(
+        (rig.metric("fanin_supervisor_leads"), rig.metric("fanin_events_outstanding")),
+        ("0".into(), "0".into())
+    );
+}
+
+#[test]
 fn a_readout_that_lost_its_file_votes_again_after_two_terms_of_the_same_leader() {
     let mut rig = Rig::new("renew", Peer::Supervisor);
     rig.turns();
