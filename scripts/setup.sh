@@ -123,4 +123,5 @@ fi
 
 # Without these a few tests are skipped.
 scripts/perfetto.sh .venv/perfetto || say "Perfetto's trace processor could not be fetched"
+has promtool || scripts/promtool.sh .venv/promtool || say "promtool could not be fetched"
 (PATH=$PATH:/usr/sbin; has condor_master) || scripts/htcondor-fetch.sh .venv/htcondor || say "HTCondor could not be fetched"

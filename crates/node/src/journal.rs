@@ -26,7 +26,7 @@ pub(crate) const HEADER: &str = "# fanin journal 1";
 /// Maximum number of bytes that wait in memory while the file cannot be written.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-const OUTCOMES: [(Outcome, &str); 4] = [
+pub(crate) const OUTCOMES: [(Outcome, &str); 4] = [
     (Outcome::Rejected, "rejected"),
     (Outcome::Accepted, "accepted"),
     (Outcome::Stored, "stored"),

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanin_dataflow::{EventRecord, EventStep};
@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::config::PredictedBands;
 use crate::http::{self, HttpAnswer};
-use crate::journal::outcome_name;
+use crate::journal::{OUTCOMES, outcome_name};
 use crate::names::STANDBY;
 use crate::wire::PeerConnections;
 
@@ -62,6 +62,8 @@ macro_rules! metrics {
             completed: Family<ByOutcome, Counter>,
             collection: Histogram,
             last_answers: Family<ByReadout, Counter>,
+            /// Registered with the first value: a kernel before Linux 6.7 does not count timeouts.
+            tcp_timeouts: OnceLock<Counter>,
             $($(#[$about])* pub $field: $kind,)*
         }
 
@@ -80,6 +82,10 @@ macro_rules! metrics {
                 let completed = Family::<ByOutcome, Counter>::default();
                 let about = "Events that are finished with, as the supervisor knows";
                 if role == "supervisor" {
+                    // An alert on a rate of 0 needs the series before the first event is completed.
+                    for (_, outcome) in OUTCOMES {
+                        let _ = completed.get_or_create(&ByOutcome { outcome });
+                    }
                     registry.register("events_completed", about, completed.clone());
                 }
                 // 0.1 ms to 26 s.
@@ -107,6 +113,7 @@ macro_rules! metrics {
                     completed,
                     collection,
                     last_answers,
+                    tcp_timeouts: OnceLock::new(),
                     $($field,)*
                 }
             }
@@ -145,12 +152,12 @@ metrics! {
     received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes), ALL;
     /// Journal lines that were dropped before they were written.
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
+    /// 1 while the journal cannot be written, 0 otherwise.
+    journal_failing: Gauge, "journal_failing", "1 while the journal cannot be written and its lines wait in memory: the log names the error", None, ALL;
     /// Segments with payload sent by TCP.
     tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None, ALL;
     /// Segments retransmitted by TCP.
     tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None, ALL;
-    /// Retransmission timeouts of TCP.
-    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission timeouts of TCP", None, ALL;
     /// Retransmitted segments that the peer had already received.
     tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None, ALL;
     /// Segments that arrived marked with congestion experienced (CE).
@@ -173,6 +180,8 @@ metrics! {
     term: Gauge, "supervisor_term", "Number of the latest decided term, where the system has a standby", None, SUPERVISOR;
     /// 1 in a paired leader and in its partner, 0 otherwise.
     paired: Gauge, "supervisor_paired", "1 in a leader that is paired and in its partner, which may take over; 0 otherwise", None, SUPERVISOR;
+    /// Number of readouts of the system.
+    readouts: Gauge, "readouts", "Readouts of the system, also those that are down", None, SUPERVISOR;
     /// 1 in a readout that votes on the leading supervisor, 0 otherwise.
     votes: Gauge, "readout_votes", "1 in a readout that votes on the leading supervisor, 0 in one that abstains, and without a standby", None, READOUT;
     /// Number of free units.
@@ -320,7 +329,7 @@ impl Metrics {
         let tcp = wire.tcp_totals();
         set(&self.tcp_segments, tcp.segments);
         set(&self.tcp_retransmits, tcp.retransmits);
-        set(&self.tcp_timeouts, tcp.timeouts.unwrap_or_default());
+        self.set_tcp_timeouts(tcp.timeouts);
         set(&self.tcp_duplicates, tcp.duplicates);
         set(&self.tcp_delivered_ce, tcp.delivered_ce);
         set(&self.tcp_acked_bytes, tcp.acked_bytes);
@@ -332,6 +341,18 @@ impl Metrics {
         *self.unready.lock().unwrap_or_else(PoisonError::into_inner) = unready;
         self.healthy.store(up, Ordering::Relaxed);
         self.measured_ms.store(now_ms(), Ordering::Relaxed);
+    }
+
+    /// Sets the number of TCP's retransmission timeouts; `None` if the kernel does not count them.
+    fn set_tcp_timeouts(&self, timeouts: Option<u64>) {
+        let Some(timeouts) = timeouts else { return };
+        let counter = self.tcp_timeouts.get_or_init(|| {
+            let counter = Counter::default();
+            let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+            registry.register("tcp_timeouts", "Retransmission timeouts of TCP", counter.clone());
+            counter
+        });
+        set(counter, timeouts);
     }
 
     /// Returns the metrics in the OpenMetrics text format.
@@ -375,4 +396,37 @@ pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
         }
     };
     http::serve(address, answer).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+        text.lines().filter(|line| line.starts_with(name)).collect()
+    }
+
+    /// `FaninNoEventCompleted` asks for a rate of 0, and a series that is missing has none.
+    #[test]
+    fn all_outcomes_are_served_before_an_event_is_completed() {
+        let served = Metrics::new("standby").text();
+        let lines = sample(&served, "fanin_events_completed_total{");
+        assert_eq!(lines.len(), OUTCOMES.len(), "{served}");
+        assert!(lines.iter().all(|line| line.ends_with(" 0")), "{served}");
+        assert!(sample(&Metrics::new("collector-0").text(), "fanin_events_completed").is_empty());
+    }
+
+    /// `FaninFewerTimeoutsThanPredicted` takes a series of 0 for a network without timeouts.
+    #[test]
+    fn timeouts_that_the_kernel_does_not_count_are_not_served() {
+        let metrics = Metrics::new("readout-0");
+        metrics.set_tcp_timeouts(None);
+        assert!(sample(&metrics.text(), "fanin_tcp_timeouts").is_empty());
+        for timeouts in [0, 3] {
+            metrics.set_tcp_timeouts(Some(timeouts));
+            let served = metrics.text();
+            let lines = sample(&served, "fanin_tcp_timeouts_total{");
+            assert!(lines.len() == 1 && lines[0].ends_with(&format!(" {timeouts}")), "{served}");
+        }
+    }
 }

@@ -206,6 +206,7 @@ impl<N: RoleNode> Process<N> {
         let metrics = Metrics::new(&process);
         if me.is_supervisor() {
             metrics.add_predicted(&system.predicted);
+            metrics::level(&metrics.readouts, system.readouts.len() as u64);
         }
         if let Some(address) = system.metrics_option.or(system.metrics) {
             metrics::serve(&metrics, address)
@@ -292,6 +293,7 @@ impl<N: RoleNode> Process<N> {
         }
         let is_up = self.stopping.is_none();
         self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
+        metrics::level(&self.metrics.journal_failing, u64::from(self.journal_fails));
         self.node.measure(self.now(), &self.metrics);
     }
 

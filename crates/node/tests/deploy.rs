@@ -140,6 +140,21 @@ fn prometheus_scrapes_every_process_of_the_services_and_loads_the_rules() {
     assert_eq!(listed, wanted);
 }
 
+/// `rules.yml` has series, and the alerts that the shipped rules must raise from them.
+#[test]
+fn the_alerts_fire_when_they_should() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fetched = here.join("../../.venv/promtool/promtool");
+    let program = if fetched.exists() { fetched } else { "promtool".into() };
+    match Command::new(program).args(["test", "rules"]).arg(here.join("tests/rules.yml")).output() {
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+        }
+        Err(error) => skip::skip(format!("promtool: {error}")),
+    }
+}
+
 #[test]
 fn the_manifest_has_a_pod_for_each_process_of_its_system() {
     let yaml = std::fs::read_to_string(deploy().join("kubernetes/fanin.yaml")).unwrap();

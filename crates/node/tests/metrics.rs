@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::System;
+use common::{Limited, System};
 use fanin_node::config::Role;
 use rustix::process::Signal;
 
@@ -225,4 +225,21 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
         system.signal(Role::Logger, logger, Signal::CONT);
     }
     system.finish().remove();
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_shows_at_once() {
+    let small = Limited { journal_kib: Some(4), ..Limited::default() };
+    let mut system = System::start_in("journal-metric", &[], None, small);
+    let readout = |system: &System, number: usize| {
+        let text = get(system.live.metrics(&format!("readout-{number}")).unwrap(), "/metrics").1;
+        (value(&text, "fanin_journal_failing{", ""), value(&text, "fanin_journal_lines_dropped_total{", ""))
+    };
+    let until = Instant::now() + Duration::from_secs(30);
+    while readout(&system, 0).0 < 1.0 && Instant::now() < until {
+        system.work(100);
+    }
+    assert_eq!([readout(&system, 0), readout(&system, 1)], [(1.0, 0.0), (0.0, 0.0)]);
+    system.live.stop();
+    std::fs::remove_dir_all(&system.folder).unwrap();
 }

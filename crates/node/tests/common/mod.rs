@@ -48,6 +48,8 @@ pub struct Limited {
     pub loopback: Loopback,
     /// A limit to the size of files that the first logger can write: a disk that is full for it.
     pub file_kib: Option<u32>,
+    /// The same for the first readout, which writes its journal.
+    pub journal_kib: Option<u32>,
     /// A library that the loggers load first.
     pub preload: Option<PathBuf>,
 }
@@ -77,7 +79,12 @@ impl Placement for Limited {
         if let (Some(library), Role::Logger) = (&self.preload, role) {
             command.env("LD_PRELOAD", library);
         }
-        let (Some(kib), Role::Logger, 0) = (self.file_kib, role, index) else { return command };
+        let limit = match (role, index) {
+            (Role::Logger, 0) => self.file_kib,
+            (Role::Readout, 0) => self.journal_kib,
+            _ => None,
+        };
+        let Some(kib) = limit else { return command };
         // The signal of a write beyond the limit is ignored, so that the write itself fails.
         let mut limited = Command::new("bash");
         limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {kib}; exec \"$@\"")).arg("bash");
