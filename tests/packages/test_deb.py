@@ -138,7 +138,11 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
     host.put("/etc/fanin/system.toml", SYSTEM.encode())
     host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
     host.run("chmod", "644", "/etc/fanin/system.toml")
+    host.put("/etc/fanin/peers-2.key", b"of a change of the key")
+    host.run("chmod", "644", "/etc/fanin/peers-2.key")
     host.run("systemd-tmpfiles", "--create", "fanin.conf")
+    rights = host.run("stat", "--format=%a %U %G", "/etc/fanin/peers.key", "/etc/fanin/peers-2.key")
+    assert rights.splitlines() == ["640 root fanin"] * 2
     # Processes that share a host need different addresses for their metrics.
     for port, role in enumerate(ROLES, 9100):
         host.put(f"/etc/fanin/{role}.env", f"FANIN_OPTIONS=--metrics 127.0.0.1:{port}\n".encode())

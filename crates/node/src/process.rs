@@ -63,6 +63,12 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
     Ok(())
 }
 
+fn warn_of_open_keys(system: &System) {
+    for key in &system.open_keys {
+        tracing::warn!(file = %key.display(), "every user of this host may read or write the key: chmod o= it");
+    }
+}
+
 /// Starts a process of a system. [`Turns::turn`] runs it.
 ///
 /// # Errors
@@ -77,6 +83,7 @@ pub fn start(
     if usize::from(index) >= count {
         return Err(ProcessError::NoSuchProcess { role, index, count });
     }
+    warn_of_open_keys(system);
     let machine = &system.machine;
     machine
         .create_folder(&system.folder)
@@ -324,6 +331,7 @@ impl<N: RoleNode> Process<N> {
         match System::load(&self.system.path) {
             Ok(mut new) => {
                 crate::log::set_level(new.log_level);
+                warn_of_open_keys(&new);
                 let waiting = waiting_for_restart(&self.system, &new);
                 // A first key, or the end of authentication, takes a restart.
                 if self.system.key.is_some() != new.key.is_some() {

@@ -206,6 +206,7 @@ impl WorldPlan {
             listen: None,
             key: key.and_then(Result::ok),
             key_previous: None,
+            open_keys: Vec::new(),
             tls: None,
             metrics: None,
             metrics_option: None,

@@ -2,6 +2,7 @@
 
 mod address;
 mod error;
+mod key_file;
 mod predicted;
 mod reload;
 mod role;
@@ -22,6 +23,8 @@ use crate::machine::HostMachine;
 use address::expand;
 pub use address::{listen_addresses, port};
 pub use error::ConfigError;
+pub use key_file::is_open_to_others;
+use key_file::read_key;
 pub use predicted::{PredictedBand, PredictedBands};
 pub(crate) use reload::waiting_for_restart;
 pub use role::{Role, UnknownRole};
@@ -142,6 +145,8 @@ pub struct System {
     pub key: Option<SharedKey>,
     /// The key before `key`: peers that have it alone are accepted while the key changes.
     pub key_previous: Option<SharedKey>,
+    /// Files with a key that every user of this host may read.
+    pub open_keys: Vec<PathBuf>,
     /// Paths of the TLS files; `None` without encryption.
     pub tls: Option<TlsFiles>,
     /// Address at which each process serves its metrics; `None` if metrics are not served.
@@ -170,12 +175,6 @@ struct Authentication {
     insecure: bool,
 }
 
-fn read_key(path: &Path) -> Result<SharedKey, ConfigError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
-    SharedKey::from_hex(&text).map_err(|error| ConfigError::Key { path: path.to_owned(), error })
-}
-
 impl System {
     /// Reads a system's file, and the scenario that it names.
     ///
@@ -185,14 +184,15 @@ impl System {
         let read = |error| ConfigError::Read { path: path.to_owned(), error };
         let text = std::fs::read_to_string(path).map_err(read)?;
         let (mut system, authentication) = Self::parse(path, &text)?;
-        let read_key = |file: &PathBuf| read_key(&system.base().join(file));
-        let previous = authentication.key_previous.as_ref().map(read_key).transpose()?;
+        let mut open = Vec::new();
+        let mut read = |file: &PathBuf| read_key(&system.base().join(file), &mut open);
+        let previous = authentication.key_previous.as_ref().map(&mut read).transpose()?;
         system.key = match authentication {
-            Authentication { key: Some(file), .. } => Some(read_key(&file)?),
+            Authentication { key: Some(file), .. } => Some(read(&file)?),
             Authentication { insecure: true, .. } => None,
             Authentication { .. } => return Err(ConfigError::NoAuthentication { path: path.to_owned() }),
         };
-        system.key_previous = previous;
+        (system.key_previous, system.open_keys) = (previous, open);
         Ok(system)
     }
 
@@ -332,6 +332,7 @@ impl System {
             listen: file.listen,
             key: None,
             key_previous: None,
+            open_keys: Vec::new(),
             tls: file.tls,
             metrics: metrics.transpose()?,
             metrics_option: None,

@@ -29,6 +29,7 @@ fn system(folder: &std::path::Path) -> System {
         listen: None,
         key: None,
         key_previous: None,
+        open_keys: Vec::new(),
         tls: None,
         metrics: None,
         metrics_option: None,
