@@ -9,6 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fanin="${1:?usage: scripts/rack.sh FANIN OUT}" out="${2:?usage: scripts/rack.sh FANIN OUT}"
 cases=(shallow credits daqring)
 measured=()
+# Errors with status 1 of a run on a machine that is too slow for it.
+too_slow='^error: (no event was assigned within|[0-9]+ fragments are missing, and the readouts did not work all the time)'
 
 say() { printf '%s\n' "$*"; }
 
@@ -45,7 +47,9 @@ live() {
         ;;
     *)
         cat "$out/$name.err" >&2
-        exit "$status"
+        # Processes that hardly ran on this machine: no event was lost.
+        line=$(grep -m 1 -E "$too_slow" "$out/$name.err") || exit "$status"
+        measured+=("$name: NOT MEASURED: ${line%%; last lines of *}")
         ;;
     esac
     if [[ -f $folder/summary.json ]]; then
