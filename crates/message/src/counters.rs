@@ -40,6 +40,8 @@ pub struct Counters {
     pub stalled: u64,
     /// Connections that ended because a greeting was missing, late, invalid or from the wrong peer.
     pub refused: u64,
+    /// Of these, connections that were closed because their address connects too often.
+    pub too_frequent: u64,
     /// Connections that ended because the two sides speak no common version.
     pub no_common_version: u64,
     /// Messages accepted for sending and lost with their connection.
@@ -48,7 +50,7 @@ pub struct Counters {
 
 impl Counters {
     /// Returns each counter with its name, for metrics.
-    pub fn named(&self) -> [(&'static str, u64); 19] {
+    pub fn named(&self) -> [(&'static str, u64); 20] {
         [
             ("messages_in", self.messages_in),
             ("messages_out", self.messages_out),
@@ -67,6 +69,7 @@ impl Counters {
             ("silent", self.silent),
             ("stalled", self.stalled),
             ("refused", self.refused),
+            ("too_frequent", self.too_frequent),
             ("no_common_version", self.no_common_version),
             ("messages_unsent", self.messages_unsent),
         ]

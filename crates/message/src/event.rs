@@ -196,6 +196,13 @@ pub enum Closed {
         /// The limit, connections.
         max: usize,
     },
+    /// The address connects more often than
+    /// [`caller_connections_per_second_max`](crate::Limits::caller_connections_per_second_max) permits.
+    #[error("its address connects more often than {max} times a second")]
+    TooFrequent {
+        /// The limit, connections a second.
+        max: u32,
+    },
     /// The greeting is invalid.
     #[error("invalid greeting: {0}")]
     BadHello(#[from] BadHello),

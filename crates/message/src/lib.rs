@@ -39,6 +39,7 @@
 mod assembler;
 mod auth;
 mod backoff;
+mod callers;
 mod counters;
 mod endpoint;
 mod epoll;
@@ -64,8 +65,9 @@ mod wake;
 pub use assembler::{ArrivedMessage, Assembler, Partial, Starved};
 pub use auth::{KeyError, SharedKey, TAG_BYTES};
 pub use backoff::Backoff;
+pub use callers::{CallerRates, caller_group};
 pub use counters::Counters;
-pub use endpoint::{MessageEndpoint, SetupError, caller_group};
+pub use endpoint::{MessageEndpoint, SetupError};
 pub use event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId, SendError};
 pub use frame::{HEADER_BYTES, Header, Oversize};
 pub use hello::{BadHello, NAME_BYTES_MAX};

@@ -36,6 +36,9 @@ pub struct Limits {
     /// Maximum number of accepted connections whose greeting is not complete, and at most half of `peers_max`. Above it
     /// the oldest one of the address that has most of them is closed, so that strangers keep no descriptors. Default: 256.
     pub greetings_max: usize,
+    /// Maximum number of new connections a second from one address (a /64 network of IPv6), after a burst of as many
+    /// ([`CallerRates`](crate::CallerRates)). Further ones are closed at once. Default: no limit.
+    pub caller_connections_per_second_max: Option<u32>,
 }
 
 impl Default for Limits {
@@ -50,6 +53,7 @@ impl Default for Limits {
             receive_block_bytes: 128 << 10,
             peers_max: 65_536,
             greetings_max: 256,
+            caller_connections_per_second_max: None,
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fanin_message::caller_group;
+use fanin_message::{CallerRates, caller_group};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Maximum time from `accept` until the response is written; the connection is closed afterwards.
@@ -47,27 +49,38 @@ enum Progress {
     Done,
 }
 
+/// A listening socket and the limit to the rate of its connections.
+struct HttpListener {
+    socket: TcpListener,
+    rates: CallerRates,
+    /// Number of connections that were closed because their address connects too often.
+    too_frequent: Arc<AtomicU64>,
+}
+
 /// Starts a thread that serves requests until the process ends, and returns the address with its port. `answer` receives
-/// the path of each request.
+/// the path of each request. Connections of an address beyond `per_second` are closed, and counted in `too_frequent`.
 ///
 /// # Errors
 /// If the kernel refuses the address or a thread.
 pub fn serve(
     address: SocketAddr,
+    per_second: u32,
+    too_frequent: Arc<AtomicU64>,
     answer: impl Fn(&str) -> HttpAnswer + Send + 'static,
 ) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
-    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || run(&listener, &answer))?;
+    let socket = TcpListener::bind(address)?;
+    socket.set_nonblocking(true)?;
+    let address = socket.local_addr()?;
+    let listener = HttpListener { socket, rates: CallerRates::new(per_second), too_frequent };
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || run(listener, &answer))?;
     Ok(address)
 }
 
-fn run(listener: &TcpListener, answer: &impl Fn(&str) -> HttpAnswer) {
+fn run(mut listener: HttpListener, answer: &impl Fn(&str) -> HttpAnswer) {
     let mut connections: Vec<HttpConnection> = Vec::new();
     loop {
         assert!(connections.len() <= CONNECTIONS_MAX);
-        let ready = wait(listener, &connections);
+        let ready = wait(&listener.socket, &connections);
         let mut ready = ready.into_iter();
         let has_callers = ready.next() == Some(true);
         let now = Instant::now();
@@ -76,7 +89,7 @@ fn run(listener: &TcpListener, answer: &impl Fn(&str) -> HttpAnswer) {
             now < connection.until && (!is_ready || matches!(connection.proceed(answer), Ok(Progress::Waits)))
         });
         if has_callers {
-            accept(listener, &mut connections);
+            accept(&mut listener, &mut connections);
         }
     }
 }
@@ -97,10 +110,10 @@ fn wait(listener: &TcpListener, connections: &[HttpConnection]) -> Vec<bool> {
     fds.iter().map(|fd| !fd.revents().is_empty()).collect()
 }
 
-fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
+fn accept(listener: &mut HttpListener, connections: &mut Vec<HttpConnection>) {
     for _ in 0..ACCEPTS_MAX {
-        let (stream, caller) = match listener.accept() {
-            Ok((stream, caller)) => (stream, caller_group(caller.ip())),
+        let (stream, caller) = match listener.socket.accept() {
+            Ok((stream, caller)) => (stream, caller.ip()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) => {
                 // Without free descriptors the listener stays readable: the pause prevents a busy loop.
@@ -109,13 +122,18 @@ fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
                 return;
             }
         };
+        let now = Instant::now();
+        if !listener.rates.admit(caller, now) {
+            listener.too_frequent.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
         if stream.set_nonblocking(true).is_err() {
             continue;
         }
         if connections.len() == CONNECTIONS_MAX {
             connections.remove(oldest_of_most(connections));
         }
-        let until = Instant::now() + REQUEST_MAX;
+        let (caller, until) = (caller_group(caller), now + REQUEST_MAX);
         connections.push(HttpConnection { stream, caller, until, request: Vec::new(), answer: None });
     }
 }
@@ -197,6 +215,19 @@ mod tests {
         text
     }
 
+    fn served(answer: impl Fn(&str) -> HttpAnswer + Send + 'static) -> SocketAddr {
+        serve("127.0.0.1:0".parse().unwrap(), 1000, Arc::default(), answer).unwrap()
+    }
+
+    fn connect_from(caller: [u8; 4], address: SocketAddr) -> TcpStream {
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&fd, &SocketAddr::from((caller, 0))).unwrap();
+        rustix::net::connect(&fd, &address).unwrap();
+        let stream = TcpStream::from(fd);
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
     #[test]
     fn idle_clients_delay_no_other_and_are_bounded() {
         let echo = |path: &str| HttpAnswer {
@@ -204,7 +235,7 @@ mod tests {
             kind: "text/plain",
             body: format!("{path}\n").repeat(200_000),
         };
-        let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
+        let address = served(echo);
         // More clients than are served at a time. One of them requests a large response and never reads it.
         let mut idle: Vec<TcpStream> =
             (0..CONNECTIONS_MAX + 20).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -220,23 +251,32 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_connects_too_often_is_closed_alone() {
+        let too_frequent: Arc<AtomicU64> = Arc::default();
+        let address = serve("127.0.0.1:0".parse().unwrap(), 1, Arc::clone(&too_frequent), echo).unwrap();
+        // One connection a second is permitted.
+        let closed = (0..CONNECTIONS_MAX / 2).map(|_| connect_from([127, 0, 0, 2], address)).filter_map(
+            |mut stream| {
+                // A connection that is closed at once may refuse the request.
+                stream.write_all(b"GET / HTTP/1.1\r\n\r\n").err().or_else(|| match stream.read(&mut [0]) {
+                    Ok(0) => Some(ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => None,
+                    Err(error) => Some(error),
+                })
+            },
+        );
+        let closed = closed.count() as u64;
+        assert!(closed > 0 && closed == too_frequent.load(Ordering::Relaxed), "{closed}, {too_frequent:?}");
+        assert!(get(address, "GET /other HTTP/1.1\r\n\r\n").ends_with("\n/other\n"));
+    }
+
+    #[test]
     fn a_client_is_displaced_by_its_own_address_alone() {
-        let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
-        let connect = || {
-            let stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            stream
-        };
-        let mut patient = connect();
+        let address = served(echo);
+        let mut patient = connect_from([127, 0, 0, 1], address);
         patient.write_all(b"GET /late HTTP/1.1\r\n").unwrap();
-        let mut flood: Vec<TcpStream> = (0..CONNECTIONS_MAX + 20)
-            .map(|_| {
-                let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-                bind(&fd, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
-                rustix::net::connect(&fd, &address).unwrap();
-                TcpStream::from(fd)
-            })
-            .collect();
+        let mut flood: Vec<TcpStream> =
+            (0..CONNECTIONS_MAX + 20).map(|_| connect_from([127, 0, 0, 2], address)).collect();
         // The last one that is displaced: all were accepted.
         assert_eq!(flood[20].read(&mut [0]).unwrap(), 0);
         patient.write_all(b"\r\n").unwrap();
@@ -247,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_head_in_single_bytes_is_answered_at_its_end() {
-        let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
+        let address = served(echo);
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

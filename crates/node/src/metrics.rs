@@ -18,7 +18,7 @@ use crate::config::PredictedBands;
 use crate::http::{self, HttpAnswer};
 use crate::journal::{OUTCOMES, outcome_name};
 use crate::names::STANDBY;
-use crate::wire::PeerConnections;
+use crate::wire::{CALLER_CONNECTIONS_PER_SECOND_MAX, PeerConnections};
 
 /// Age of the last measurement above which a process counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
@@ -61,6 +61,8 @@ macro_rules! metrics {
             measured_ms: Arc<AtomicU64>,
             completed: Family<ByOutcome, Counter>,
             collection: Histogram,
+            /// Connections for metrics that were closed because their address connects too often.
+            requests_too_frequent: Arc<AtomicU64>,
             last_answers: Family<ByReadout, Counter>,
             /// Registered with the first value: a kernel before Linux 6.7 does not count timeouts.
             tcp_timeouts: OnceLock<Counter>,
@@ -112,6 +114,7 @@ macro_rules! metrics {
                     measured_ms: Arc::new(AtomicU64::new(now_ms())),
                     completed,
                     collection,
+                    requests_too_frequent: Arc::default(),
                     last_answers,
                     tcp_timeouts: OnceLock::new(),
                     $($field,)*
@@ -138,6 +141,8 @@ metrics! {
     connections_older: Gauge, "connections_older", "Connected peers that speak an older version of the messages than this process", None, ALL;
     /// Number of connections refused.
     connections_refused: Counter, "connections_refused", "Connections to the process that ended without a valid greeting, such as those of callers without the key", None, ALL;
+    /// Connections closed because of their address's rate.
+    connections_too_frequent: Counter, "connections_too_frequent", "Connections that were closed because their address connects too often, those for metrics included", None, ALL;
     /// Number of messages sent.
     messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
     /// Number of messages received.
@@ -319,6 +324,8 @@ impl Metrics {
         set(&self.no_common_version, counters.no_common_version);
         level(&self.connections_older, wire.older() as u64);
         set(&self.connections_refused, counters.connections_refused);
+        let too_frequent = self.requests_too_frequent.load(Ordering::Relaxed);
+        set(&self.connections_too_frequent, wire.connections_too_frequent() + too_frequent);
         set(&self.messages_sent, counters.messages_sent);
         set(&self.messages_received, counters.messages_received);
         set(&self.messages_undeliverable, counters.messages_undeliverable);
@@ -375,7 +382,7 @@ fn render(registry: &Mutex<Registry>) -> String {
 pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
     let registry = Arc::clone(&metrics.registry);
     let (healthy, measured) = (Arc::clone(&metrics.healthy), Arc::clone(&metrics.measured_ms));
-    let unready = Arc::clone(&metrics.unready);
+    let (unready, too_frequent) = (Arc::clone(&metrics.unready), Arc::clone(&metrics.requests_too_frequent));
     let answer = move |path: &str| {
         let plain = |status, text: &str| HttpAnswer { status, kind: "text/plain", body: text.to_owned() };
         match path {
@@ -395,7 +402,7 @@ pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
             _ => plain("404 Not Found", "only /metrics, /healthz and /readyz are served\n"),
         }
     };
-    http::serve(address, answer).map(drop)
+    http::serve(address, CALLER_CONNECTIONS_PER_SECOND_MAX, too_frequent, answer).map(drop)
 }
 
 #[cfg(test)]

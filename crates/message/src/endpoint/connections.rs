@@ -74,6 +74,11 @@ impl MessageEndpoint {
                     self.go_on_accepting(listener);
                     let index = self.slots.add(self.now, ConnectionOrigin::Accepted(listener), options);
                     self.slots.at(index).caller = caller;
+                    if let Some(max) = self.exceeded_rate(caller) {
+                        self.totals.too_frequent += 1;
+                        self.end(index, Closed::TooFrequent { max });
+                        continue;
+                    }
                     match fd.apply(&self.slots.at(index).options.socket) {
                         Ok(()) => {
                             self.attach(index, fd, WATCH_READ);
@@ -92,6 +97,13 @@ impl MessageEndpoint {
                 }
             }
         }
+    }
+
+    /// Returns the limit to the rate of connections if this caller exceeds it.
+    fn exceeded_rate(&mut self, caller: Option<SocketAddr>) -> Option<u32> {
+        let rates = self.rates.as_mut()?;
+        let is_admitted = rates.admit(caller?.ip(), self.now);
+        self.settings.limits.caller_connections_per_second_max.filter(|_| !is_admitted)
     }
 
     /// Adds an accepted connection to those without a complete greeting. If these exceed the limit, closes the oldest one of
@@ -352,6 +364,7 @@ fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<
         | Closed::WrongName { .. }
         | Closed::GreetingLate(_)
         | Closed::Displaced { .. }
+        | Closed::TooFrequent { .. }
         | Closed::Refused(_)
         | Closed::Superseded(_)
         | Closed::NameTaken(_)

@@ -19,6 +19,7 @@ use std::time::Instant;
 use crate::assembler::Assembler;
 use crate::auth::SharedKey;
 use crate::backoff::Jitter;
+use crate::callers::CallerRates;
 use crate::counters::Counters;
 use crate::epoll::READ;
 use crate::event::{Closed, EndpointEvent, Listener, PeerId, SendError};
@@ -36,7 +37,6 @@ use crate::wake::Waker;
 use parts::{Fed, Listening, Resolved, SlotDeadline, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use slot::{Closing, ConnectionOrigin, Outgoing, Slots, State};
 use strangers::Strangers;
-pub use strangers::caller_group;
 
 const LISTENERS_MAX: usize = 1 << 16;
 /// Minimum size of read blocks, bytes.
@@ -54,6 +54,8 @@ pub struct MessageEndpoint {
     greeting_limits: Limits,
     slots: Slots,
     strangers: Strangers,
+    /// `None` without a limit to the rate of connections.
+    rates: Option<CallerRates>,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
     // Dropped before epoll, as it watches epoll's descriptor.
@@ -178,6 +180,7 @@ impl MessageEndpoint {
             greeting_limits: Limits { message_bytes_max: 0, by_kind: Vec::new(), ..limits.clone() },
             slots: Slots::new(limits.peers_max),
             strangers: Strangers::default(),
+            rates: limits.caller_connections_per_second_max.map(CallerRates::new),
             listeners: Vec::new(),
             names: HashMap::new(),
             uring,

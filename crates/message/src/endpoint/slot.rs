@@ -127,7 +127,7 @@ impl Slot {
     fn new(now: Instant, origin: ConnectionOrigin, options: Arc<ConnectionOptions>) -> Self {
         Self {
             generation: 0,
-            state: State::Free,
+            state: State::Waiting(now),
             established: false,
             fd: None,
             origin,

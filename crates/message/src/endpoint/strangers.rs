@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
+
+use crate::callers::caller_group;
 
 /// Accepted connections without a complete greeting.
 ///
@@ -77,17 +79,6 @@ fn group_of(caller: Option<SocketAddr>) -> Option<IpAddr> {
     caller.map(|caller| caller_group(caller.ip()))
 }
 
-/// Returns the address that counts as one caller. A host with IPv6 usually has a whole /64 network.
-pub fn caller_group(address: IpAddr) -> IpAddr {
-    const INTERFACE_BITS: u32 = 64;
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> INTERFACE_BITS << INTERFACE_BITS))
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,13 +103,5 @@ mod tests {
         assert_eq!((strangers.oldest_of_most(), strangers.len()), (Some(0), 3));
         strangers.remove(at("10.0.0.1"), peer);
         assert_eq!((strangers.oldest_of_most(), strangers.len()), (Some(4), 2));
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_caller() {
-        assert_eq!(group_of(at("fd00:1:2:3::4")), group_of(at("fd00:1:2:3:4::5")));
-        assert_ne!(group_of(at("fd00:1:2:3::4")), group_of(at("fd00:1:2:4::4")));
-        assert_eq!(group_of(at("::ffff:10.0.0.1")), group_of(at("10.0.0.1")));
-        assert_ne!(group_of(at("10.0.0.1")), group_of(at("10.0.0.2")));
     }
 }

@@ -1,6 +1,7 @@
 //! Faulty, stalling, vanishing and foreign peers: each meets a bounded, named and counted reaction.
 
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::{
@@ -382,6 +383,20 @@ fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
 }
 
 #[test]
+fn an_attempt_that_the_system_refuses_at_once_is_repeated() {
+    let mut client = endpoint("client");
+    // TCP has no broadcast: connect(2) fails.
+    client.connect("server", SocketAddr::from(([255; 4], 7000)), quick());
+    for _ in 0..2 {
+        let (reason, retry) = wait_for(&mut client, |event| match event {
+            EndpointEvent::Failed { reason, retry, .. } => Some((reason, retry)),
+            other => panic!("{other:?}"),
+        });
+        assert!(matches!(reason, Closed::Unreachable { .. }) && retry.is_some(), "{reason:?}, {retry:?}");
+    }
+}
+
+#[test]
 fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
     let mut server = with_limits("server", Limits { peers_max: 2, ..Limits::default() });
     let (listener, address) = listen(&mut server, ConnectionOptions { greeting: Greeting::Bare, ..quick() });
@@ -467,4 +482,21 @@ fn a_flood_from_one_address_displaces_no_peer_at_another() {
     peer.write_all(&hello("peer", "", 0)).unwrap();
     wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
     assert_eq!(server.peers(), 4);
+}
+
+#[test]
+fn an_address_that_connects_too_often_is_refused_alone() {
+    let limits = Limits { caller_connections_per_second_max: Some(1), ..Limits::default() };
+    let mut server = with_limits("server", limits);
+    let (_, address) = listen(&mut server, quick());
+    let flood: Vec<_> = (0..100).map(|_| raw(address)).collect();
+    // One connection a second is permitted. Those that are admitted send no greeting in time.
+    let reasons: Vec<Closed> = flood.iter().map(|_| wait_for(&mut server, end_of)).collect();
+    let too_frequent =
+        reasons.iter().filter(|reason| **reason == Closed::TooFrequent { max: 1 }).count() as u64;
+    assert!(too_frequent > 0 && too_frequent < 100, "{too_frequent} of 100");
+    assert_eq!((server.totals().too_frequent, server.totals().refused), (too_frequent, 100));
+    let mut peer = raw_from([127, 0, 0, 2], address);
+    peer.write_all(&hello("peer", "", 0)).unwrap();
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
 }

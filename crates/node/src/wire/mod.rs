@@ -42,6 +42,7 @@ use dialer::Dialer;
 use observer::TcpObserver;
 use reach::Reachability;
 use sharing::WindowSharing;
+pub(crate) use strangers::CALLER_CONNECTIONS_PER_SECOND_MAX;
 use strangers::RefusedConnections;
 use table::ConnectionTable;
 
@@ -258,6 +259,11 @@ impl PeerConnections {
     /// Returns the counters of messages, bytes and connections.
     pub fn counters(&self) -> &WireCounters {
         &self.counters
+    }
+
+    /// Returns the number of connections that were closed because their address connects too often.
+    pub fn connections_too_frequent(&self) -> u64 {
+        self.endpoint.totals().too_frequent
     }
 
     /// Returns TCP's counters over all connections.

@@ -19,6 +19,10 @@ const PEER_RECEIVE_BYTES_MIN: u64 = 64 << 20;
 const GREETINGS_MAX: usize = 256;
 /// These connections take at most one in this many of the process's file descriptors (`RLIMIT_NOFILE`).
 const GREETINGS_PART: usize = 4;
+/// Maximum number of new connections a second from one address, after a burst of as many.
+pub(crate) const CALLER_CONNECTIONS_PER_SECOND_MAX: u32 = 1000;
+/// In a system on one host, all processes share an address. Least number of connections that each may make in a second.
+const CONNECTIONS_PER_PROCESS: usize = 4;
 /// Maximum number of logged refusals in one interval. A last line counts the others.
 const LINES_MAX: u64 = 4;
 const LOG_EVERY: Duration = Duration::from_secs(30);
@@ -39,8 +43,14 @@ pub(super) fn limits(system: &System) -> Limits {
         // Twice the number: a younger connection replaces an older one before the end of the older one is reported.
         peers_max: 2 * (processes + GREETINGS_MAX),
         greetings_max: GREETINGS_MAX.min(open_files / GREETINGS_PART).max(1),
+        caller_connections_per_second_max: Some(caller_connections_per_second_max(processes)),
         ..Limits::default()
     }
+}
+
+fn caller_connections_per_second_max(processes: usize) -> u32 {
+    let of_system = u32::try_from(CONNECTIONS_PER_PROCESS * processes).unwrap_or(u32::MAX);
+    CALLER_CONNECTIONS_PER_SECOND_MAX.max(of_system)
 }
 
 /// Returns the maximum number of bytes of received messages that one peer may hold in a system of this many processes.
@@ -133,6 +143,14 @@ mod tests {
             assert!((processes as u64 - 1) * each < RECEIVE_BYTES_MAX, "{processes}: {each}");
         }
         assert_eq!(peer_receive_bytes_max(1000) * 32, RECEIVE_BYTES_MAX);
+    }
+
+    #[test]
+    fn all_processes_of_one_host_may_connect_at_once() {
+        for processes in [2, 300, 5000] {
+            let max = caller_connections_per_second_max(processes) as usize;
+            assert!(max >= 1000 && max >= 2 * processes, "{processes}: {max}");
+        }
     }
 
     #[test]
