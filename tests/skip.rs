@@ -27,14 +27,3 @@ pub(crate) fn not_measured(reason: impl Display) {
         thread.name().unwrap_or("a test")
     );
 }
-
-/// Reports that the test runs only where it is asked for: it counts as skipped, in continuous integration too.
-#[allow(dead_code, reason = "few tests are asked for")]
-pub(crate) fn not_asked(reason: impl Display) {
-    let thread = std::thread::current();
-    let _ = writeln!(
-        std::io::stderr(),
-        "\nSKIPPED {}: not asked for: {reason}",
-        thread.name().unwrap_or("a test")
-    );
-}

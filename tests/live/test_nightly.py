@@ -230,20 +230,20 @@ def test_worlds_of_two_nights_or_commits_are_different() -> None:
     assert repeated == {"previous", "mutations"}
 
 
-def test_the_program_of_an_upgrade_is_built_before_its_test(
+def test_the_program_of_an_upgrade_is_built_before_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nightly, "OUT", tmp_path / "out")
     monkeypatch.setattr(nightly, "git", lambda *_arguments: "28dd44b0" * 5)
     cargo = tmp_path / "cargo"
-    cargo.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho "test result: ok. 1 passed"\n')
+    cargo.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho "upgraded from it: 9 events, none lost"\n')
     cargo.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    # The tests are built with the profile dev, whatever that of the call.
+    # Both programs are built with the profile dev, whatever that of the call.
     assert nightly.main(["--only", "previous", "--profile", "release"]) == 0
     assert (tmp_path / "calls").read_text().splitlines() == [
         "build --profile dev --quiet --package fanin-node --example process",
-        "test --package fanin-node --test standby previous_release -- --nocapture",
+        f"run --package fanin-node --example upgrade -- {'28dd44b0' * 5}",
     ]
 
 

@@ -73,6 +73,11 @@ impl Numbering {
         }
     }
 
+    /// Makes the numbering of a system with these numbers of hosts.
+    pub const fn of_hosts(readouts: u32, collectors: u32, loggers: u32) -> Self {
+        Self { readouts, collectors, loggers }
+    }
+
     /// Makes the numbering of a scenario's event-building system, as [`Self::new`] does from its network.
     ///
     /// # Panics

@@ -97,14 +97,6 @@ pub enum Finding {
         /// Assigned events that were seen while the system ran.
         seen: u64,
     },
-    /// Two folders have a journal or a file of the same name, so they belong to two runs of one system.
-    #[error("{} and {} are of one process and of two runs: audit one run at a time", first.display(), second.display())]
-    TwoRuns {
-        /// Path of the first one.
-        first: PathBuf,
-        /// Path of the second one.
-        second: PathBuf,
-    },
     /// The supervisor's machine was booted again under a journal that is not synchronised. The lines before may be gone, and
     /// their L1 IDs may belong to two events each.
     #[error(
@@ -523,22 +515,10 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Returns the paths of journals and of files of stored events in the folders, sorted by name.
-fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
-    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for &folder in folders.iter().filter(|folder| machine.exists(folder).unwrap_or(true)) {
-        let fail = |error| Finding::Io { path: folder.to_owned(), error };
-        for path in machine.list(folder).map_err(fail)? {
-            let name = file_name(&path);
-            if !is_audited(&name) {
-                continue;
-            }
-            if let Some(first) = found.insert(name, path.clone()) {
-                return Err(Finding::TwoRuns { first, second: path });
-            }
-        }
-    }
-    Ok(found.into_values().collect())
+/// Returns the paths of journals and of files of stored events in the folders that exist, sorted by name.
+fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, JournalError> {
+    let existing = folders.iter().copied().filter(|folder| machine.exists(folder).unwrap_or(true));
+    replaced::list(machine, existing, is_audited)
 }
 
 /// Returns true for the name of a journal or of a file of stored events.

@@ -23,6 +23,21 @@ impl Numbers {
         }
     }
 
+    /// Returns the numbering of a system with these processes, if the last one of each role is among them.
+    pub fn of_processes(all: impl Iterator<Item = Peer>) -> Self {
+        let (mut readouts, mut collectors, mut loggers) = (0, 0, 0);
+        for peer in all {
+            match peer {
+                Peer::Readout(place) => readouts = readouts.max(u32::from(place) + 1),
+                Peer::Collector(place) => collectors = collectors.max(u32::from(place) + 1),
+                Peer::Logger(place) => loggers = loggers.max(u32::from(place) + 1),
+                Peer::Supervisor | Peer::Standby => {}
+            }
+        }
+        let numbering = Numbering::of_hosts(readouts, collectors, loggers);
+        Self { numbering, readouts: readouts.into(), collectors: collectors.into() }
+    }
+
     fn standby_first(&self) -> u64 {
         self.numbering.connections_total().into()
     }
@@ -70,6 +85,7 @@ mod tests {
             .chain((0..3).map(Peer::Collector))
             .chain((0..2).map(Peer::Logger))
             .collect();
+        assert_eq!(Numbers::of_processes(all.iter().copied()), numbers);
         let (mut traced, mut seen) = (Vec::new(), Vec::new());
         for (place, &one) in all.iter().enumerate() {
             for (other_place, &other) in all.iter().enumerate() {

@@ -390,8 +390,8 @@ fn format(record: &EventRecord, data: u64, out: &mut String) {
 /// Errors of reading a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The journal cannot be read.
-    #[error("cannot read the journal {}: {error}", path.display())]
+    /// The journal or its folder cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -408,7 +408,7 @@ pub enum JournalError {
         /// Description of the mistake.
         why: &'static str,
     },
-    /// Two folders have a journal of the same name, so they belong to two runs of one system.
+    /// Two folders have a journal or a stored file of the same name, so they belong to two runs of one system.
     #[error("{} and {} are of one process and of two runs: name the folders of one run, each once", first.display(), second.display())]
     TwoRuns {
         /// Path of the first one.

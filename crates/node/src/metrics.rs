@@ -159,6 +159,8 @@ metrics! {
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
     /// 1 while the journal cannot be written, 0 otherwise.
     journal_failing: Gauge, "journal_failing", "1 while the journal cannot be written and its lines wait in memory: the log names the error", None, ALL;
+    /// Failed writes of TCP's counters.
+    tcp_counts_failed: Counter, "tcp_counts_failed", "Times that TCP's counters could not be written to their file, which a result then lacks", None, ALL;
     /// Segments with payload sent by TCP.
     tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None, ALL;
     /// Segments retransmitted by TCP.
@@ -333,6 +335,7 @@ impl Metrics {
         set(&self.sent_bytes, counters.bytes_sent);
         set(&self.received_bytes, counters.bytes_received);
         set(&self.journal_dropped, journal_dropped);
+        set(&self.tcp_counts_failed, wire.tcp_counts_failed());
         let tcp = wire.tcp_totals();
         set(&self.tcp_segments, tcp.segments);
         set(&self.tcp_retransmits, tcp.retransmits);

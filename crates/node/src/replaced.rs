@@ -1,7 +1,6 @@
-//! Chooses between the journals of a supervisor and its standby.
+//! Lists the journals of a run, and chooses between those of a supervisor and its standby.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -12,28 +11,39 @@ use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
 use crate::succession::{Leadership, TermLine, identity_path};
 
-/// Returns the paths of the journals in `folders`, sorted, without the one of the replaced supervisor.
+/// Returns the paths of the files with a wanted name in the folders of one run, sorted by name.
 ///
 /// # Errors
-/// If a folder or a supervisor's journal cannot be read, or if two folders have a journal of the same name.
-pub(crate) fn journals(folders: &[&Path]) -> Result<Vec<PathBuf>, JournalError> {
-    let mut found: BTreeMap<OsString, PathBuf> = BTreeMap::new();
-    for &folder in folders {
+/// If a folder cannot be read, or if two folders have a file of the same name.
+pub(crate) fn list<'a>(
+    machine: &HostMachine,
+    folders: impl IntoIterator<Item = &'a Path>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>, JournalError> {
+    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for folder in folders {
         let io = |error| JournalError::Io { path: folder.to_owned(), error };
-        for entry in std::fs::read_dir(folder).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            let path = entry.path();
-            if path.extension().is_none_or(|extension| extension != "journal") {
+        for path in machine.list(folder).map_err(io)? {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if !is_wanted(&name) {
                 continue;
             }
-            if let Some(first) = found.insert(entry.file_name(), path.clone()) {
+            if let Some(first) = found.insert(name, path.clone()) {
                 return Err(JournalError::TwoRuns { first, second: path });
             }
         }
     }
-    let mut paths: Vec<PathBuf> = found.into_values().collect();
-    keep_leading(&HostMachine::Real, &mut paths)?;
-    paths.sort();
+    Ok(found.into_values().collect())
+}
+
+/// Returns the paths of the journals in `folders`, sorted by name, without the one of the replaced supervisor.
+///
+/// # Errors
+/// If a folder or a supervisor's journal cannot be read, or if two folders have a journal of the same name.
+pub(crate) fn journals(folders: &[&Path]) -> Result<Vec<PathBuf>, JournalError> {
+    let machine = HostMachine::Real;
+    let mut paths = list(&machine, folders.iter().copied(), |name| name.ends_with(".journal"))?;
+    keep_leading(&machine, &mut paths)?;
     Ok(paths)
 }
 
@@ -182,6 +192,23 @@ mod tests {
         // The supervisor that took over has recorded its term.
         let taken = format!("{held}# fanin leads 3 1 8 0\n");
         assert!(unassigned("taken", &log, &taken).is_empty());
+    }
+
+    #[test]
+    fn two_folders_with_a_file_of_one_name_are_of_two_runs() {
+        let base = std::env::temp_dir().join(format!("fanin-two-runs-{}", std::process::id()));
+        let folders = [base.join("a"), base.join("b")];
+        for (folder, names) in folders.iter().zip([["b.journal", "x.data"], ["a.journal", "x.data"]]) {
+            fs::create_dir_all(folder).unwrap();
+            names.iter().for_each(|name| fs::write(folder.join(name), "").unwrap());
+        }
+        let [first, second] = folders.each_ref().map(PathBuf::as_path);
+        let found = journals(&[first, second]).unwrap();
+        let both = list(&HostMachine::Real, [first, second], |_| true);
+        fs::remove_dir_all(&base).unwrap();
+        assert_eq!(found, [second.join("a.journal"), first.join("b.journal")]);
+        assert!(matches!(both, Err(JournalError::TwoRuns { .. })), "{both:?}");
+        assert!(matches!(journals(&[first]), Err(JournalError::Io { .. })), "the folder is gone");
     }
 
     /// Returns the names of the kept journals, for these lines in the two supervisors' journals.

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use fanin_node::explain::{ExplainedTables, Explanation, explain};
 use fanin_node::flows::Numbers;
 use fanin_node::result::read_tables;
-use fanin_node::tcp::counted;
+use fanin_node::tcp::counted_in;
 use fanin_node::trace::windows;
 use fanin_report::{Records, SUMMARY_FILE, read};
 
@@ -80,12 +80,9 @@ fn from_journals(folders: &[&Path]) -> Result<Records, Failure> {
     records.windows.sort_by_key(|row| (row.flow, row.time_ps));
     let scenario =
         |folder: &&Path| fanin_scenario::load(&folder.join("scenario.toml").to_string_lossy(), &[]).ok();
-    // Journals alone are enough for an explanation.
-    let Some(loaded) = folders.iter().find_map(scenario) else { return Ok(records) };
-    let numbers = Numbers::of(&loaded.scenario);
-    for folder in folders {
-        records.flows.extend(counted(folder, &numbers)?.rows);
-    }
+    // The folders of a system on several hosts have no scenario: the counters themselves name its processes.
+    let numbers = folders.iter().find_map(scenario).map(|loaded| Numbers::of(&loaded.scenario));
+    records.flows = counted_in(folders, numbers.as_ref())?.rows;
     Ok(records)
 }
 

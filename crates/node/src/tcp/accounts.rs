@@ -45,20 +45,20 @@ pub struct Accounts {
     peers: BTreeMap<String, PeerAccount>,
     asked: Option<Instant>,
     fails: bool,
+    /// Number of failed attempts to read or write the file.
+    failures: u64,
     shared: Option<ShareCounters>,
 }
 
 impl Accounts {
-    /// Opens or creates the file of `process` in `folder`, and keeps the parts of earlier lives.
-    ///
-    /// # Errors
-    /// If the file exists and cannot be read, or if it cannot be written.
-    pub fn open(machine: &HostMachine, folder: &Path, process: &str) -> io::Result<Self> {
+    /// Opens or creates the file of `process` in `folder`, and keeps the parts of earlier lives. A failure is logged and
+    /// counted, as in [`Self::commit`]: a process works without the file.
+    pub fn open(machine: &HostMachine, folder: &Path, process: &str) -> Self {
         let path = folder.join(format!("{process}.{EXTENSION}"));
-        let mut earlier = match machine.read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
+        let (mut earlier, unread) = match machine.read(&path) {
+            Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (String::new(), None),
+            Err(error) => (String::new(), Some(error)),
         };
         while earlier.len() > LIVES_BYTES_MAX {
             match earlier[1..].find(HEADER) {
@@ -67,7 +67,7 @@ impl Accounts {
             }
         }
         let process = process.to_owned();
-        let accounts = Self {
+        let mut accounts = Self {
             machine: machine.clone(),
             path,
             process,
@@ -75,10 +75,32 @@ impl Accounts {
             peers: BTreeMap::new(),
             asked: None,
             fails: false,
+            failures: 0,
             shared: None,
         };
-        accounts.write(false)?;
-        Ok(accounts)
+        unread.into_iter().for_each(|error| accounts.note_failure(&error));
+        accounts.write_or_log(false);
+        accounts
+    }
+
+    /// Returns the number of times that the file could not be read or written.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    fn note_failure(&mut self, error: &io::Error) {
+        self.failures += 1;
+        if !std::mem::replace(&mut self.fails, true) {
+            let file = self.path.display();
+            tracing::error!(%error, %file, "cannot write the TCP counters; going on without them");
+        }
+    }
+
+    fn write_or_log(&mut self, is_end: bool) {
+        match self.write(is_end) {
+            Ok(()) => self.fails = false,
+            Err(error) => self.note_failure(&error),
+        }
     }
 
     /// Sets the present counters of a shared receiver window; `None` without one.
@@ -117,14 +139,7 @@ impl Accounts {
     /// Writes the counters to the file, after all connections were sampled. `is_end` marks an orderly end of the process.
     pub fn commit(&mut self, now: Instant, is_end: bool) {
         self.asked = Some(now);
-        match self.write(is_end) {
-            Ok(()) => self.fails = false,
-            Err(error) => {
-                if !std::mem::replace(&mut self.fails, true) {
-                    tracing::error!(%error, file = %self.path.display(), "cannot write the TCP counters");
-                }
-            }
-        }
+        self.write_or_log(is_end);
     }
 
     /// Returns the sums over all connections of this life. Windows and round-trip times are the largest ones.

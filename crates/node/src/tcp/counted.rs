@@ -58,12 +58,37 @@ pub enum CountedError {
 /// # Errors
 /// [`CountedError`].
 pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError> {
+    counted_in(&[folder], Some(numbers))
+}
+
+/// Reads the counters that the processes of a run left in the folders of several hosts. Without `numbers`, connections are
+/// numbered by the processes that the counters name.
+///
+/// # Errors
+/// [`CountedError`].
+pub fn counted_in(folders: &[&Path], numbers: Option<&Numbers>) -> Result<Counted, CountedError> {
+    let mut flows: BTreeMap<(String, String), Sums> = BTreeMap::new();
+    let mut counted = Counted::default();
+    for folder in folders {
+        read_folder(folder, &mut flows, &mut counted)?;
+    }
+    let names = flows.keys().flat_map(|(source, destination)| [source, destination]);
+    let numbers =
+        numbers.copied().unwrap_or_else(|| Numbers::of_processes(names.filter_map(|name| peer(name))));
+    counted.add_rows(flows, &numbers);
+    Ok(counted)
+}
+
+/// Adds the counters of one folder.
+fn read_folder(
+    folder: &Path,
+    flows: &mut BTreeMap<(String, String), Sums>,
+    counted: &mut Counted,
+) -> Result<(), CountedError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |error| CountedError::Io { path, error }
     };
-    let mut flows: BTreeMap<(String, String), Sums> = BTreeMap::new();
-    let mut counted = Counted::default();
     for entry in std::fs::read_dir(folder).map_err(fail(folder))? {
         let path = entry.map_err(fail(folder))?.path();
         let Some(process) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
@@ -102,40 +127,43 @@ pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError
         }
         counted.cut += lives - ends.min(lives);
     }
-    // Connections without a number, of roles that have none in common, get numbers after all others.
-    let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
-        let known = peer(&source).zip(peer(&destination));
-        let flow = known.and_then(|(one, other)| numbers.of_pair(one, other)).unwrap_or_else(|| {
-            let mut pair = [source.clone(), destination.clone()];
-            pair.sort();
-            let [one, other] = pair;
-            let next = numbers.all() + others.len() as u64;
-            *others.entry((one, other)).or_insert(next)
-        });
-        let some = |value: u64| (value > 0).then(|| value.saturating_mul(1000));
-        counted.delivered_ce += sums.delivered_ce;
-        counted.rows.push(FlowRow {
-            flow,
-            source: Arc::from(source),
-            destination: Arc::from(destination),
-            acked_bytes: sums.acked_bytes,
-            segments: sums.segments,
-            retransmits: sums.retransmits,
-            timeouts: sums.timeouts,
-            // The kernel does not count fast retransmissions by connection.
-            fast_retransmits: None,
-            spurious_retransmits: Some(sums.duplicates),
-            cwnd_packets_max: Some(sums.cwnd_max),
-            rtt_min_ps: some(sums.rtt_min_ns),
-            rtt_smoothed_ps: some(sums.rtt_ns),
-        });
-    }
-    counted.rows.sort_by_key(|row| row.flow);
-    Ok(counted)
+    Ok(())
 }
 
 impl Counted {
+    fn add_rows(&mut self, flows: BTreeMap<(String, String), Sums>, numbers: &Numbers) {
+        // Connections without a number, of roles that have none in common, get numbers after all others.
+        let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
+            let known = peer(&source).zip(peer(&destination));
+            let flow = known.and_then(|(one, other)| numbers.of_pair(one, other)).unwrap_or_else(|| {
+                let mut pair = [source.clone(), destination.clone()];
+                pair.sort();
+                let [one, other] = pair;
+                let next = numbers.all() + others.len() as u64;
+                *others.entry((one, other)).or_insert(next)
+            });
+            let some = |value: u64| (value > 0).then(|| value.saturating_mul(1000));
+            self.delivered_ce += sums.delivered_ce;
+            self.rows.push(FlowRow {
+                flow,
+                source: Arc::from(source),
+                destination: Arc::from(destination),
+                acked_bytes: sums.acked_bytes,
+                segments: sums.segments,
+                retransmits: sums.retransmits,
+                timeouts: sums.timeouts,
+                // The kernel does not count fast retransmissions by connection.
+                fast_retransmits: None,
+                spurious_retransmits: Some(sums.duplicates),
+                cwnd_packets_max: Some(sums.cwnd_max),
+                rtt_min_ps: some(sums.rtt_min_ns),
+                rtt_smoothed_ps: some(sums.rtt_ns),
+            });
+        }
+        self.rows.sort_by_key(|row| row.flow);
+    }
+
     /// Returns the sums for a summary; `None` without rows.
     pub fn summary(&self) -> Option<TcpFigures> {
         (!self.rows.is_empty()).then(|| fanin_report::tcp(&self.rows))

@@ -12,11 +12,12 @@ mod format;
 mod sums;
 
 pub use accounts::Accounts;
-pub use counted::{Counted, CountedError, counted};
+pub use counted::{Counted, CountedError, counted, counted_in};
 pub use sums::Sums;
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::time::{Duration, Instant};
 
     use fanin_message::TcpInfo;
@@ -45,7 +46,7 @@ mod tests {
     fn counts_survive_connections_and_lives_and_a_cut_is_counted() {
         let folder = std::env::temp_dir().join(format!("fanin-tcp-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut first = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3").unwrap();
+        let mut first = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3");
         assert!(first.is_due(Instant::now()));
         first.handle_sample("collector-0", info(5, 1));
         first.handle_end("collector-0", Some(&info(9, 2)));
@@ -56,12 +57,12 @@ mod tests {
         assert_eq!((first.totals().segments, first.totals().timeouts), (13, Some(2)));
         // The first life ends without `# end`, as if it were killed.
         drop(first);
-        let mut second = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3").unwrap();
+        let mut second = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3");
         second.handle_sample("collector-0", info(1, 0));
         second.handle_end("collector-0", None);
         second.handle_sample("supervisor", TcpInfo { timeouts: None, ..info(2, 0) });
         second.commit(Instant::now(), true);
-        let mut other = Accounts::open(&crate::machine::HostMachine::Real, &folder, "collector-0").unwrap();
+        let mut other = Accounts::open(&crate::machine::HostMachine::Real, &folder, "collector-0");
         other.handle_end("readout-3", Some(&info(7, 0)));
         other.commit(Instant::now(), true);
 
@@ -80,6 +81,43 @@ mod tests {
         let tcp = counted.summary().unwrap();
         assert_eq!((tcp.segments, tcp.retransmits, tcp.timeouts), (Some(23), Some(3), None));
         assert_eq!(tcp.fast_retransmits, None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_ends_no_process() {
+        let folder = std::env::temp_dir().join(format!("fanin-tcp-full-{}", std::process::id()));
+        // A folder in the place of the new file: each write fails, as on a full disk.
+        let obstacle = folder.join("supervisor.tcp-new");
+        std::fs::create_dir_all(&obstacle).unwrap();
+        let mut accounts = Accounts::open(&crate::machine::HostMachine::Real, &folder, "supervisor");
+        accounts.handle_sample("readout-3", info(5, 1));
+        accounts.commit(Instant::now(), false);
+        assert_eq!((accounts.failures(), accounts.totals().segments), (2, 5));
+        std::fs::remove_dir(&obstacle).unwrap();
+        accounts.commit(Instant::now(), true);
+        let counted = counted(&folder, &numbers()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((accounts.failures(), counted.rows[0].segments, counted.cut), (2, 5, 0));
+    }
+
+    #[test]
+    fn counts_of_two_hosts_are_numbered_without_a_scenario() {
+        let base = std::env::temp_dir().join(format!("fanin-tcp-hosts-{}", std::process::id()));
+        let folders = [base.join("a"), base.join("b")];
+        for (folder, process, peer) in
+            [(&folders[0], "readout-3", "collector-1"), (&folders[1], "collector-1", "logger-0")]
+        {
+            std::fs::create_dir_all(folder).unwrap();
+            let mut accounts = Accounts::open(&crate::machine::HostMachine::Real, folder, process);
+            accounts.handle_end(peer, Some(&info(7, 0)));
+            accounts.commit(Instant::now(), true);
+        }
+        let folders = folders.each_ref().map(PathBuf::as_path);
+        let counted = counted_in(&folders, None).unwrap();
+        std::fs::remove_dir_all(&base).unwrap();
+        let flows: Vec<(u64, &str)> = counted.rows.iter().map(|row| (row.flow, &*row.source)).collect();
+        // Four readouts and two collectors, so eight connections carry fragments and six are the supervisor's.
+        assert_eq!(flows, [(7, "readout-3"), (15, "collector-1")]);
     }
 
     #[test]

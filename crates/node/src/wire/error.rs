@@ -34,9 +34,6 @@ pub enum WireError {
     /// A socket cannot be created.
     #[error("cannot create a socket: {0}")]
     Socket(#[from] fanin_message::OsError),
-    /// The file of TCP's counters cannot be used.
-    #[error("cannot write the TCP counters: {0}")]
-    Accounts(std::io::Error),
     /// The file of windows cannot be used.
     #[error("cannot write the windows of `record.windows`: {0}")]
     Trace(std::io::Error),

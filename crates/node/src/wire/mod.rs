@@ -266,6 +266,11 @@ impl PeerConnections {
         self.endpoint.totals().too_frequent
     }
 
+    /// Returns the number of times that TCP's counters could not be written to their file.
+    pub fn tcp_counts_failed(&self) -> u64 {
+        self.observer.failures()
+    }
+
     /// Returns TCP's counters over all connections.
     pub fn tcp_totals(&self) -> Sums {
         self.observer.totals()

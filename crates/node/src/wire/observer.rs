@@ -57,11 +57,10 @@ impl TcpObserver {
     /// Opens the files of counters and windows.
     ///
     /// # Errors
-    /// If a file cannot be opened.
+    /// If the file of windows cannot be opened.
     pub(super) fn open(system: &System, me: Peer) -> Result<Self, WireError> {
         Ok(Self {
-            accounts: Accounts::open(&system.machine, &system.folder, &name(me))
-                .map_err(WireError::Accounts)?,
+            accounts: Accounts::open(&system.machine, &system.folder, &name(me)),
             unacknowledged: Unacknowledged::default(),
             traced: TracedFlows::of(system, me).map_err(WireError::Trace)?,
         })
@@ -154,6 +153,11 @@ impl TcpObserver {
         if let Some(traced) = &mut self.traced {
             traced.trace.flush();
         }
+    }
+
+    /// Returns the number of times that the file of counters could not be written.
+    pub(super) fn failures(&self) -> u64 {
+        self.accounts.failures()
     }
 
     /// Returns the counters over all connections.

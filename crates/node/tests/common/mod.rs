@@ -1,6 +1,8 @@
 //! A small live system of real processes, and means to hurt it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+pub mod pair;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
