@@ -7,8 +7,9 @@ Usage: scripts/soak.py live [--minutes 60] [--kill-every 10] [--seed 1] [--set K
 command starts it again. Its audit must be clean at the end. `switch` runs the soak of
 `crates/switch/examples/busy`: traffic over ports in memory, and changes of rings, rules and ports
 without a pause. In both, memory and descriptors of all processes are read from /proc once a second
-into --out (`samples.csv`). The first quarter of the time is for filling. After it, the median of the
-last quarter may lie above that of the second by 2 % for memory, and by 1 % and four for descriptors.
+into --out (`samples.csv`). The first quarter of the time is for filling, and 30 s at least, up to half of
+a short run. Of the rest, the median of the last third may lie above that of the first by 2 % for memory,
+and by 1 % and four for descriptors. In an hour these are the second and the last quarter.
 Exit code 1 where an event was lost or something grew. A run that ends too early to be judged, such as
 one that is refused, prints its own error; the exit code is then that of the run, or 1. Ctrl-C ends the
 run in order.
@@ -29,6 +30,8 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
+# Shortest time for filling: heaps and the switch's packet memory grow until each kind of work has been done.
+WARM_UP_SECONDS = 30
 # Growth that is no leak: processes that were started at other times, and connections that are open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01
@@ -123,33 +126,34 @@ def before_audit(samples: list[Sample]) -> list[Sample]:
 
 
 def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[int]]]:
-    """Add up memory (kB) and descriptors of all processes, or take one; for the second and last quarter."""
+    """Add up memory (kB) and descriptors of all processes, or take one; for two times after the warm-up."""
     sums: dict[float, list[int]] = defaultdict(lambda: [0, 0])
     for each in samples:
         if of_launcher in (None, each.pid):
             sums[each.at][0] += each.memory_kb
             sums[each.at][1] += each.descriptors
     end = max(sums, default=0.0)
-    return [
-        [held for at, held in sums.items() if low * end <= at < high * end]
-        for low, high in ((0.25, 0.5), (0.75, 0.98))
-    ]
+    begin = min(max(0.25 * end, WARM_UP_SECONDS), 0.5 * end)
+    third = (end - begin) / 3
+    # The last samples may be of processes that are stopping.
+    times = ((begin, begin + third), (end - third, 0.98 * end))
+    return [[held for at, held in sums.items() if low <= at < high] for low, high in times]
 
 
 def can_judge(samples: list[Sample]) -> bool:
-    """Tell whether there are samples in both quarters; a run of a few seconds has none."""
+    """Tell whether there are samples at both times; a run of a few seconds has none."""
     return bool(samples) and all(parts_of(samples, samples[0].pid))
 
 
-def quarters(samples: list[Sample], of_launcher: int | None) -> list[tuple[float, float]]:
-    """Median memory (MB) and descriptors in two quarters, of all processes or of one."""
+def medians(samples: list[Sample], of_launcher: int | None) -> list[tuple[float, float]]:
+    """Median memory (MB) and descriptors at two times after the warm-up, of all processes or of one."""
     parts = parts_of(samples, of_launcher)
     return [(median(m for m, _ in part) / 1e3, median(d for _, d in part)) for part in parts]
 
 
 def judge(name: str, samples: list[Sample], of_launcher: int | None) -> bool:
-    """Print the medians of the second and the last quarter; return whether they grew."""
-    (memory, descriptors), (memory_last, descriptors_last) = quarters(samples, of_launcher)
+    """Print the medians at both times; return whether they grew."""
+    (memory, descriptors), (memory_last, descriptors_last) = medians(samples, of_launcher)
     growth = memory_last / memory - 1
     leaks = descriptors_last > descriptors * (1 + DESCRIPTOR_GROWTH_MAX) + DESCRIPTORS_OPEN_MAX
     has_grown = growth > MEMORY_GROWTH_MAX or leaks

@@ -51,10 +51,18 @@ def test_memory_that_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixtu
     assert "(+0.0 %)" in capsys.readouterr().out
 
 
+def test_a_minute_has_time_to_fill_and_finds_a_leak() -> None:
+    # As a switch on a busy machine: a heap grows when some work is done for the first time, after 25 s.
+    filling = [13_300 + (900 if second >= 25 else 0) for second in range(60)]
+    assert not soak.judge("a switch", held(filling, [18] * 60), None)
+    leaking = [held_kb + 20 * second for second, held_kb in enumerate(filling)]
+    assert soak.judge("a switch", held(leaking, [18] * 60), None)
+
+
 def test_a_leak_of_memory_or_descriptors_is_found() -> None:
     leaking = [20_000 + 20 * second for second in range(100)]
     assert soak.judge("a logger", held(leaking, [12] * 100), None)
-    descriptors = [12 + second // 10 for second in range(100)]
+    descriptors = [12 + second // 8 for second in range(100)]
     assert soak.judge("a logger", held([20_000] * 100, descriptors), None)
 
 

@@ -85,10 +85,10 @@ fn usage(pid: u32) -> Usage {
         let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else { continue };
         cpu_us += text.split(' ').next().unwrap().parse::<u64>().unwrap() / 1000;
     }
-    Usage { peak_kb, cpu_us, files: files(pid) }
+    Usage { peak_kb, cpu_us, files: open_files(pid) }
 }
 
-fn files(pid: u32) -> usize {
+fn open_files(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
@@ -295,7 +295,7 @@ struct PeakFiles(Vec<(u32, usize)>);
 impl PeakFiles {
     fn sample(&mut self) {
         for (pid, peak) in &mut self.0 {
-            *peak = (*peak).max(files(*pid));
+            *peak = (*peak).max(open_files(*pid));
         }
     }
 }
@@ -404,8 +404,8 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
 
     // Connections that never send a greeting or a request end by themselves, although their callers keep them open.
     let until = Instant::now() + PATIENCE;
-    while pids.iter().zip(&before).any(|(&pid, before)| files(pid) > before.files + OWN_FILES) {
-        assert!(Instant::now() < until, "{:?}", pids.iter().map(|&pid| files(pid)).collect::<Vec<_>>());
+    while pids.iter().zip(&before).any(|(&pid, before)| open_files(pid) > before.files + OWN_FILES) {
+        assert!(Instant::now() < until, "{:?}", pids.iter().map(|&pid| open_files(pid)).collect::<Vec<_>>());
         system.work(100);
     }
     let mut refused = 0.0;
