@@ -40,7 +40,7 @@ pub struct Counters {
     pub stalled: u64,
     /// Connections that ended because a greeting was missing, late, invalid or from the wrong peer.
     pub refused: u64,
-    /// Of these, connections that were closed because their address connects too often.
+    /// Connections among `refused` that were closed because their address connects too often.
     pub too_frequent: u64,
     /// Connections that ended because the two sides speak no common version.
     pub no_common_version: u64,

@@ -19,6 +19,7 @@ use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::lines;
+pub use crate::lines::EarlierLines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::succession::TermLine;
 
@@ -103,7 +104,22 @@ impl Journal {
         epoch_us: u64,
         sync: bool,
     ) -> io::Result<Self> {
-        let mut journal = Self::open_shared(machine, path, process, epoch_us, sync)?;
+        Self::open_reading(machine, path, process, epoch_us, sync, &mut ())
+    }
+
+    /// Opens a journal as [`Self::open_on`] does, and passes its lines to `earlier`.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_reading(
+        machine: &HostMachine,
+        path: &Path,
+        process: &str,
+        epoch_us: u64,
+        sync: bool,
+        earlier: &mut impl EarlierLines,
+    ) -> io::Result<Self> {
+        let mut journal = Self::open_shared(machine, path, process, epoch_us, sync, earlier)?;
         journal.waiting = journal.header().into_bytes();
         journal.commit()?;
         if !sync {
@@ -114,7 +130,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the log that two supervisors share, as [`Self::open_on`] does, but without writing a header.
+    /// Opens the log that two supervisors share, as [`Self::open_reading`] does, but without writing a header.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -124,8 +140,10 @@ impl Journal {
         process: &str,
         epoch_us: u64,
         sync: bool,
+        earlier: &mut impl EarlierLines,
     ) -> io::Result<Self> {
-        lines::repair(machine, path, sync, is_whole())?;
+        let mut is_whole = is_whole();
+        lines::repair(machine, path, sync, |line| is_whole(line).then(|| earlier.take_line(line)).is_some())?;
         let mut file = machine.open(path, OpenMode::ReadWrite)?;
         let good = lines::whole(&mut file)?;
         file.set_len(good)?;

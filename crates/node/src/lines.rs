@@ -8,6 +8,17 @@ use crate::machine::{HostMachine, MachineFile, OpenMode};
 /// Bytes that are read or written at a time.
 const BLOCK: usize = 64 << 10;
 
+/// Receives the lines of a journal's earlier lives as the journal is opened, so that the file is read once.
+pub trait EarlierLines {
+    /// Takes the next whole line, without its newline. Headers and lines about terms are among them.
+    fn take_line(&mut self, line: &str);
+}
+
+/// Ignores the lines.
+impl EarlierLines for () {
+    fn take_line(&mut self, _line: &str) {}
+}
+
 /// Returns the end of the file's last whole line, in bytes; 0 without one.
 pub(crate) fn whole(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;

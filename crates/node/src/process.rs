@@ -11,12 +11,13 @@ use fanin_units::Instant;
 use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System, waiting_for_restart};
 use crate::data::Data;
-use crate::journal::{Journal, Rotation};
+use crate::journal::{EarlierLines, Journal, Rotation};
 use crate::lock::ProcessLock;
 use crate::metrics::{self, Metrics};
 use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
-use crate::roles::{CollectorNode, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
+use crate::resume::UnfinishedWork;
+use crate::roles::{CollectorNode, LogLines, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
 use crate::wake::Wake;
 use crate::wire::{PeerConnections, WireInput};
 
@@ -92,24 +93,27 @@ pub fn start(
     Ok(match role {
         Role::Supervisor if system.standby.is_some() => {
             let me = if index == 0 { Peer::Supervisor } else { Peer::Standby };
-            Box::new(Process::start(system, me, clock, signals, |_| {
-                PairedSupervisor::new(system, me, clock.at(machine.now()))
-            })?)
+            let make = |_, log| PairedSupervisor::new(system, me, log, clock.at(machine.now()));
+            Box::new(Process::start(system, me, clock, signals, || Ok(LogLines::default()), make)?)
         }
-        Role::Supervisor => Box::new(Process::start(system, Peer::Supervisor, clock, signals, |_| {
-            SupervisorNode::new(system, clock.at(machine.now()))
-        })?),
-        Role::Readout => Box::new(Process::start(system, Peer::Readout(index), clock, signals, |_| {
-            ReadoutNode::new(system, index)
-        })?),
+        Role::Supervisor => {
+            let path = system.journal(&name(Peer::Supervisor));
+            let parts = || Ok(UnfinishedWork::of_parts(machine, &path)?);
+            let make = |_, work| SupervisorNode::new(system, &work, clock.at(machine.now()));
+            Box::new(Process::start(system, Peer::Supervisor, clock, signals, parts, make)?)
+        }
+        Role::Readout => {
+            let make = |_, ()| ReadoutNode::new(system, index);
+            Box::new(Process::start(system, Peer::Readout(index), clock, signals, || Ok(()), make)?)
+        }
         Role::Collector => {
-            Box::new(Process::start(system, Peer::Collector(index), clock, signals, |wake| {
-                CollectorNode::new(system, index, &wake)
-            })?)
+            let make = |wake, ()| CollectorNode::new(system, index, &wake);
+            Box::new(Process::start(system, Peer::Collector(index), clock, signals, || Ok(()), make)?)
         }
-        Role::Logger => Box::new(Process::start(system, Peer::Logger(index), clock, signals, |wake| {
-            LoggerNode::new(system, index, wake)
-        })?),
+        Role::Logger => {
+            let make = |wake, ()| LoggerNode::new(system, index, wake);
+            Box::new(Process::start(system, Peer::Logger(index), clock, signals, || Ok(()), make)?)
+        }
         Role::Processor => {
             let text = "a processor has no connections of its own".to_owned();
             return Err(ProcessError::Unsupported(text));
@@ -182,12 +186,15 @@ struct Process<N> {
 }
 
 impl<N: RoleNode> Process<N> {
-    fn start(
+    /// Opens what a process needs, and makes its role with the lines of its journal. `earlier` is called when no other
+    /// process can write the journal.
+    fn start<E: EarlierLines>(
         system: &System,
         me: Peer,
         clock: ProcessClock,
         signals: &Signals,
-        make: impl FnOnce(Wake) -> Result<N, ProcessError>,
+        earlier: impl FnOnce() -> Result<E, ProcessError>,
+        make: impl FnOnce(Wake, E) -> Result<N, ProcessError>,
     ) -> Result<Self, ProcessError> {
         let process = name(me);
         let lock = ProcessLock::take(&system.machine, &system.folder, &process)?;
@@ -199,17 +206,19 @@ impl<N: RoleNode> Process<N> {
         let sync = me == Peer::Supervisor && live.journal_sync;
         let mut rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
         let is_shared = system.standby.is_some() && me.is_supervisor();
-        // Opening the journal repairs it, before a supervisor reads its unfinished work from it.
+        let mut earlier = earlier()?;
+        let (machine, epoch_us) = (&system.machine, clock.epoch_us());
+        // Opening the journal repairs it, and passes its whole lines to `earlier`.
         let journal = if is_shared {
             // Positions in a shared log are offsets in one file, so it is not rotated.
             rotation = Rotation::default();
-            Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), true)
+            Journal::open_shared(machine, &path, &process, epoch_us, true, &mut earlier)
         } else {
-            Journal::open_on(&system.machine, &path, &process, clock.epoch_us(), sync)
+            Journal::open_reading(machine, &path, &process, epoch_us, sync, &mut earlier)
         };
         let journal = journal.map_err(|error| ProcessError::JournalWrite { path, error })?;
         let waker = wire.waker();
-        let node = make(Arc::new(move || waker.wake()))?;
+        let node = make(Arc::new(move || waker.wake()), earlier)?;
         let metrics = Metrics::new(&process);
         if me.is_supervisor() {
             metrics.add_predicted(&system.predicted);

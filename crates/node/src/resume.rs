@@ -4,11 +4,11 @@
 //! for the last cleared events, and about 30 bytes for each event that is not cleared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fanin_dataflow::{EventRecord, EventStep, L1Id};
 
-use crate::journal::{self, JournalError};
+use crate::journal::{self, EarlierLines, JournalError};
 use crate::machine::HostMachine;
 
 /// Maximum number of events that are cleared again. They cover several seconds, whose clears a readout may have missed.
@@ -59,6 +59,23 @@ impl UnfinishedWork {
         }
     }
 
+    /// Reads the rotated files of a supervisor's journal. The records of the journal itself follow them.
+    ///
+    /// # Errors
+    /// As for [`journal::read`].
+    pub fn of_parts(machine: &HostMachine, path: &Path) -> Result<Self, JournalError> {
+        let mut work = Self::default();
+        let has_folder =
+            |folder: &Path| folder.as_os_str().is_empty() || machine.exists(folder).unwrap_or(true);
+        if path.parent().is_none_or(has_folder) {
+            let io = |error| JournalError::Io { path: path.to_owned(), error };
+            for (_, part) in journal::parts(machine, path).map_err(io)? {
+                journal::read_on(machine, &part, |_, line| work.take(&line.record))?;
+            }
+        }
+        Ok(work)
+    }
+
     /// Returns true if an event is assigned and not finished.
     pub fn has_outstanding(&self) -> bool {
         !self.outstanding.is_empty()
@@ -71,6 +88,17 @@ impl UnfinishedWork {
             outstanding: self.outstanding.iter().map(|(&event, &collector)| (event, collector)).collect(),
             uncleared: self.uncleared.iter().copied().collect(),
             cleared: self.cleared.iter().copied().collect(),
+        }
+    }
+}
+
+impl EarlierLines for UnfinishedWork {
+    fn take_line(&mut self, line: &str) {
+        // The other lines are headers and lines about terms.
+        if !line.starts_with('#')
+            && let Ok(line) = journal::parse(line)
+        {
+            self.take(&line.record);
         }
     }
 }
@@ -88,17 +116,8 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
 /// # Errors
 /// As for [`journal::read`].
 pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
-    let mut work = UnfinishedWork::default();
-    let io = |error| JournalError::Io { path: path.to_owned(), error };
-    let mut paths: Vec<PathBuf> = Vec::new();
-    let has_folder = |folder: &Path| folder.as_os_str().is_empty() || machine.exists(folder).unwrap_or(true);
-    if path.parent().is_none_or(has_folder) {
-        paths.extend(journal::parts(machine, path).map_err(io)?.into_iter().map(|(_, path)| path));
-    }
-    if machine.exists(path).map_err(io)? {
-        paths.push(path.to_owned());
-    }
-    for path in &paths {
+    let mut work = UnfinishedWork::of_parts(machine, path)?;
+    if machine.exists(path).map_err(|error| JournalError::Io { path: path.to_owned(), error })? {
         journal::read_on(machine, path, |_, line| work.take(&line.record))?;
     }
     Ok(work.to_resume())

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read};
-use fanin_node::resume::{Resume, resume};
+use fanin_node::machine::HostMachine;
+use fanin_node::resume::{Resume, UnfinishedWork, resume};
 use fanin_units::{Bytes, Instant};
 
 fn folder(name: &str) -> PathBuf {
@@ -117,6 +118,13 @@ fn a_supervisor_resumes_from_any_torn_journal() {
     for cut in 0..bytes.len() {
         std::fs::write(&path, &bytes[..cut]).unwrap();
         let torn = resume(&path).unwrap();
+        // Opening it passes the same lines on, whether damaged ones are cut off or taken out.
+        for sync in [true, false] {
+            let mut work = UnfinishedWork::of_parts(&HostMachine::Real, &path).unwrap();
+            let name = "supervisor";
+            drop(Journal::open_shared(&HostMachine::Real, &path, name, 2, sync, &mut work).unwrap());
+            assert_eq!(work.to_resume(), torn, "{cut} bytes, {sync}");
+        }
         // Going on with it keeps what was whole, and what is written then is read too.
         let mut journal = Journal::open(&path, "supervisor", 2, false).unwrap();
         journal.add(&record(9, assigned(7)), 0);

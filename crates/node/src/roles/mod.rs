@@ -10,6 +10,6 @@ mod supervisor;
 
 pub use collector::CollectorNode;
 pub use logger::LoggerNode;
-pub use paired::PairedSupervisor;
+pub use paired::{LogLines, PairedSupervisor};
 pub use readout::ReadoutNode;
 pub use supervisor::SupervisorNode;

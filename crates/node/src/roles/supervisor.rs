@@ -9,7 +9,7 @@ use crate::data::Data;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
-use crate::resume::{Resume, resume_on};
+use crate::resume::{Resume, UnfinishedWork};
 use crate::succession::identity_path;
 
 /// Runs the supervisor's state machine over connections.
@@ -19,11 +19,11 @@ pub struct SupervisorNode {
 }
 
 impl SupervisorNode {
-    /// Creates a supervisor, with the work of an earlier life if the journal has any.
+    /// Creates a supervisor that continues the unfinished work of its journal.
     ///
     /// # Errors
-    /// If the scenario is not supported, the journal cannot be read, or the journal was shared with a standby.
-    pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
+    /// If the scenario is not supported, or the journal was shared with a standby.
+    pub fn new(system: &System, work: &UnfinishedWork, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal("supervisor");
         let identity = identity_path(&path);
         if system.machine.exists(&identity).is_ok_and(|exists| exists) {
@@ -33,7 +33,7 @@ impl SupervisorNode {
                 path.display()
             )));
         }
-        Self::continuing(system, resume_on(&system.machine, &path)?, now)
+        Self::continuing(system, work.to_resume(), now)
     }
 
     /// Creates a supervisor with the unfinished work `left`.

@@ -1,12 +1,12 @@
 //! One supervisor's copy of the log that two supervisors share.
 
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::Path;
 
 use fanin_dataflow::EventRecord;
 
-use crate::journal::{self, HEADER};
-use crate::machine::{HostMachine, OpenMode};
+use crate::journal::{self, EarlierLines, HEADER};
+use crate::machine::HostMachine;
 use crate::node::ProcessError;
 use crate::resume::{Resume, UnfinishedWork};
 use crate::succession::{Leadership, TermLine, identity_path, read_part};
@@ -31,6 +31,26 @@ pub(super) struct SharedLog {
     work: UnfinishedWork,
 }
 
+/// The log of an earlier life, whose lines are read as the journal is opened.
+#[derive(Debug)]
+pub struct LogLines(Result<SharedLog, ProcessError>);
+
+impl Default for LogLines {
+    fn default() -> Self {
+        Self(Ok(SharedLog::empty(0)))
+    }
+}
+
+impl EarlierLines for LogLines {
+    fn take_line(&mut self, line: &str) {
+        if let Ok(log) = &mut self.0
+            && let Err(error) = log.append(format!("{line}\n").as_bytes())
+        {
+            self.0 = Err(error);
+        }
+    }
+}
+
 /// A decided term in a log, with the offsets of its line in bytes.
 #[derive(Debug, Clone, Copy)]
 struct LoggedTerm {
@@ -41,16 +61,10 @@ struct LoggedTerm {
 }
 
 impl SharedLog {
-    /// Reads the log of an earlier life. A log without a line or without an identity gets a new identity.
-    pub(super) fn open(machine: &HostMachine, path: &Path) -> Result<Self, ProcessError> {
+    /// Goes on with the log of an earlier life. A log without a line or without an identity gets a new identity.
+    pub(super) fn open(machine: &HostMachine, path: &Path, lines: LogLines) -> Result<Self, ProcessError> {
         let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
-        let mut log = Self::empty(0);
-        let mut input = BufReader::new(machine.open(path, OpenMode::Read).map_err(read)?);
-        let mut line = Vec::new();
-        while input.read_until(b'\n', &mut line).map_err(read)? > 0 {
-            log.append(&line)?;
-            line.clear();
-        }
+        let mut log = lines.0?;
         log.size = log.end;
         let identity = identity_path(path);
         let stored = if machine.exists(&identity).map_err(read)? {
@@ -237,7 +251,9 @@ mod tests {
         let again = format!("{}{}", term(2, 0, 8), header("supervisor"));
         let taken = format!("{}{}1 2 assigned 0 0 0 0\n", header("standby"), term(3, 1, 0));
         std::fs::write(&path, format!("{first}{again}{taken}")).unwrap();
-        let log = SharedLog::open(&HostMachine::Real, &path).unwrap();
+        let mut lines = LogLines::default();
+        journal::Journal::open_shared(&HostMachine::Real, &path, "standby", 1000, true, &mut lines).unwrap();
+        let log = SharedLog::open(&HostMachine::Real, &path, lines).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
         let (one, two, all) = (first.len(), first.len() + again.len(), log.size() as usize);
         let begins = |size: usize, term| log.begins_with(size as u64, term);

@@ -30,6 +30,7 @@ use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
 
 use follower::Follower;
 pub(super) use leader::{FromSupervisor, LeaderTracker};
+pub use log::LogLines;
 use log::SharedLog;
 
 /// Interval at which a leader announces itself to the other supervisor.
@@ -90,7 +91,7 @@ impl PairedSupervisor {
     ///
     /// # Errors
     /// If the scenario is not supported, or the log is invalid, was rotated or cannot be read.
-    pub fn new(system: &System, me: Peer, now: Instant) -> Result<Self, ProcessError> {
+    pub fn new(system: &System, me: Peer, lines: LogLines, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal(&name(me));
         let parts = journal::parts(&system.machine, &path)
             .map_err(|error| ProcessError::Own { failure: "cannot list the parts of the journal", error })?;
@@ -101,7 +102,7 @@ impl PairedSupervisor {
                 part.display()
             )));
         }
-        let log = SharedLog::open(&system.machine, &path)?;
+        let log = SharedLog::open(&system.machine, &path, lines)?;
         // Wrong settings are reported at the start, not at a takeover.
         super::settings::check(system.scenario())?;
         let known = log.known();

@@ -60,8 +60,10 @@ impl Rig {
         std::fs::create_dir_all(&folder).unwrap();
         let system = system(&folder);
         let path = system.journal(&name(me));
-        let journal = Journal::open_shared(&HostMachine::Real, &path, &name(me), 1000, false).unwrap();
-        let node = PairedSupervisor::new(&system, me, Instant::START).unwrap();
+        let mut lines = LogLines::default();
+        let journal =
+            Journal::open_shared(&HostMachine::Real, &path, &name(me), 1000, false, &mut lines).unwrap();
+        let node = PairedSupervisor::new(&system, me, lines, Instant::START).unwrap();
         let witnesses = [Witness::default(); 3];
         let metrics = Metrics::new(&name(me));
         let mut rig =
@@ -193,7 +195,10 @@ fn a_log_knows_the_work_that_it_leaves() {
     let left = crate::resume::resume(rig.journal.path()).unwrap();
     assert_eq!((left.outstanding.len(), left.uncleared.len()), (1, 1));
     assert_eq!(rig.node.log.work(), left);
-    let open = SharedLog::open(&HostMachine::Real, rig.journal.path()).unwrap();
+    let mut lines = LogLines::default();
+    let path = rig.journal.path();
+    drop(Journal::open_shared(&HostMachine::Real, path, "standby", 1000, true, &mut lines).unwrap());
+    let open = SharedLog::open(&HostMachine::Real, path, lines).unwrap();
     assert_eq!(open.work(), left);
     rig.hear(Peer::Supervisor, &SuccessionMessage::Restart);
     assert_eq!(rig.node.log.work(), crate::resume::Resume::default());
