@@ -198,8 +198,8 @@ class Scenario:
         loaded = _load(source, sets)
         for fields in loaded.warnings:
             warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=3)
-        # The file is found from any working directory.
-        if isinstance(source, str) and os.path.isfile(source):
+        # The file is found from any working directory. A preset's name means the preset.
+        if isinstance(source, str) and source not in presets() and os.path.isfile(source):
             source = os.path.abspath(source)
         return cls(loaded, source, sets)
 

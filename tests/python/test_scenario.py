@@ -69,6 +69,17 @@ def test_a_setting_without_effect_is_a_warning() -> None:
         fanin.Scenario.load("thesis-a-1000hz", {"workload.senders": 32})
 
 
+def test_a_file_named_like_a_preset_needs_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "incast").write_text("extends = 'incast'\nworkload.senders = 3\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(fanin.ScenarioWarning, match=r"`incast` is the preset; write `\./incast`"):
+        preset = fanin.Scenario.load("incast")
+    assert preset["workload.senders"] != 3
+    with pytest.warns(fanin.ScenarioWarning, match="is the preset"):
+        assert preset.replace({"run.seed": 2})["workload.senders"] != 3
+    assert fanin.Scenario.load("./incast")["workload.senders"] == 3
+
+
 def test_a_scenario_is_replaced_and_never_changed(tmp_path: Path) -> None:
     scenario = fanin.Scenario.load("incast")
     other = scenario.replace(tor={"buffer": "1 MB"}, workload={"senders": 8})

@@ -48,6 +48,22 @@ fn wrong_usage_is_two_and_goes_to_stderr() {
 }
 
 #[test]
+fn a_file_named_like_a_preset_needs_its_path() {
+    let folder = Folder::new("namesake");
+    std::fs::write(folder.path().join("incast"), "extends = 'incast'\nworkload.senders = 3\n").unwrap();
+    let check = |source: &str| {
+        let arguments = ["scenario", "show", source];
+        command(&arguments).current_dir(folder.path()).output().unwrap()
+    };
+    let preset = check("incast");
+    assert!(!stdout(&preset).contains("senders = 3"), "{}", stdout(&preset));
+    assert!(stderr(&preset).contains("`incast` is the preset; write `./incast`"), "{}", stderr(&preset));
+    let file = check("./incast");
+    assert!(stdout(&file).contains("senders = 3"), "{}", stdout(&file));
+    assert!(!stderr(&file).contains("preset"), "{}", stderr(&file));
+}
+
+#[test]
 fn every_command_has_an_example_in_its_help() {
     let mut waiting = subcommands(&[]);
     let mut seen = 0;

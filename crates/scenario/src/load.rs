@@ -83,8 +83,9 @@ impl Loaded {
 
 /// Reads, merges and checks a scenario.
 ///
-/// `source` is a path or the name of a preset. Each of `sets` is `KEY=VALUE` with a dotted key; the value is
-/// written as in a file, with or without its quotes.
+/// `source` is the name of a preset or a path. A preset's name means the preset, even if there is a file of this name; then a
+/// warning says how to name the file. Each of `sets` is `KEY=VALUE` with a dotted key; the value is written as in a file, with
+/// or without its quotes.
 ///
 /// # Errors
 /// Every problem, with its file, line and column.
@@ -94,11 +95,14 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
         Base::Preset(preset) => preset.name.to_owned(),
         Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    let mut chain = Vec::new();
+    let mut chain = Chain::default();
+    if matches!(base, Base::Preset(_)) && Path::new(source).is_file() {
+        chain.warnings.push(namesake(source, None));
+    }
     // A preset's settings that lose their effect by the user's settings are no mistake.
     let is_own = matches!(base, Base::File(_));
     let tree = read(&base, is_own, &mut chain).map_err(Errors)?;
-    finish(name, tree, sets)
+    finish(name, tree, sets, chain.warnings)
 }
 
 /// Loads a scenario as [`load`] does, from text without a file; `extends` finds presets only.
@@ -107,12 +111,18 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
 /// The same errors as [`load`].
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
     let source = Arc::new(SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
+    let mut chain = Chain { files: vec![name.to_owned()], ..Chain::default() };
     let tree =
-        extend(tree::parse(&source).map_err(Errors)?, None, &mut vec![name.to_owned()]).map_err(Errors)?;
-    finish(name.to_owned(), tree, sets)
+        extend(tree::parse(&source).map_err(Errors)?, None, &mut chain).map_err(Errors)?;
+    finish(name.to_owned(), tree, sets, chain.warnings)
 }
 
-fn finish(name: String, mut tree: TomlTable, sets: &[String]) -> Result<Loaded, Errors> {
+fn finish(
+    name: String,
+    mut tree: TomlTable,
+    sets: &[String],
+    mut warnings: Vec<Problem>,
+) -> Result<Loaded, Errors> {
     let mut problems = Vec::new();
     for set in sets {
         match parse_set(set) {
@@ -133,8 +143,8 @@ fn finish(name: String, mut tree: TomlTable, sets: &[String]) -> Result<Loaded, 
     }
     match scenario {
         Some(scenario) if problems.is_empty() => {
-            let warnings = Warnings(check::without_effect(&scenario, &tree));
-            Ok(Loaded { scenario, name, warnings, tree })
+            warnings.extend(check::without_effect(&scenario, &tree));
+            Ok(Loaded { scenario, name, warnings: Warnings(warnings), tree })
         }
         _ => Err(Errors(problems)),
     }
@@ -158,13 +168,29 @@ enum Base {
     File(PathBuf),
 }
 
+/// The files and presets that extend one another, from the outermost on.
+#[derive(Default)]
+struct Chain {
+    files: Vec<String>,
+    warnings: Vec<Problem>,
+}
+
+/// Makes the warning about a file with the name of a preset, named at `place` in a file or on the command line.
+fn namesake(name: &str, place: Option<SourcePlace>) -> Problem {
+    let message = format!("`{name}` is the preset; write `./{name}` for the file of this name");
+    match place {
+        Some(place) => Problem::at(place, message),
+        None => Problem::anywhere(message),
+    }
+}
+
 fn outermost(source: &str) -> Result<Base, Errors> {
     let path = Path::new(source);
-    if path.is_file() {
-        return Ok(Base::File(path.to_owned()));
-    }
     if let Some(preset) = preset(source) {
         return Ok(Base::Preset(preset));
+    }
+    if path.is_file() {
+        return Ok(Base::File(path.to_owned()));
     }
     let message = if path.is_dir() {
         format!("`{source}` is a folder, not a scenario file")
@@ -180,7 +206,7 @@ fn outermost(source: &str) -> Result<Base, Errors> {
     Err(Errors(vec![problem]))
 }
 
-fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<TomlTable, Vec<Problem>> {
+fn read(base: &Base, is_outermost: bool, chain: &mut Chain) -> Result<TomlTable, Vec<Problem>> {
     let (name, text, folder) = match base {
         Base::Preset(preset) => (format!("{}.toml", preset.name), preset.text.to_owned(), None),
         Base::File(path) => {
@@ -203,7 +229,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Toml
             (name, text, path.parent().map(Path::to_owned))
         }
     };
-    chain.push(name.clone());
+    chain.files.push(name.clone());
     let source = Arc::new(SourceText { name, text, is_outermost });
     let tree = tree::parse(&source)?;
     if is_outermost && !tree.has_values() {
@@ -236,7 +262,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) 
 fn extend(
     mut tree: TomlTable,
     folder: Option<&Path>,
-    chain: &mut Vec<String>,
+    chain: &mut Chain,
 ) -> Result<TomlTable, Vec<Problem>> {
     let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
         return Ok(tree);
@@ -254,7 +280,13 @@ fn extend(
         return Err(fail("`extends` names a file or preset, in quotes".to_owned(), None));
     };
     let file = folder.map_or_else(|| PathBuf::from(wanted), |folder| folder.join(wanted));
-    let base = if folder.is_some() && file.is_file() {
+    let is_file = folder.is_some() && file.is_file();
+    let base = if let Some(preset) = preset(wanted) {
+        if is_file {
+            chain.warnings.push(namesake(wanted, node.place().cloned()));
+        }
+        Base::Preset(preset)
+    } else if is_file {
         Base::File(file)
     } else if let Some(preset) = preset(wanted.strip_suffix(".toml").unwrap_or(wanted)) {
         Base::Preset(preset)
@@ -269,10 +301,10 @@ fn extend(
         Base::Preset(preset) => format!("{}.toml", preset.name),
         Base::File(path) => path.display().to_string(),
     };
-    if chain.contains(&next) || chain.len() >= EXTENDS_MAX {
+    if chain.files.contains(&next) || chain.files.len() >= EXTENDS_MAX {
         return Err(fail(
             "these files extend one another in a circle".to_owned(),
-            Some(format!("{} → {next}", chain.join(" → "))),
+            Some(format!("{} → {next}", chain.files.join(" → "))),
         ));
     }
     let mut below = read(&base, false, chain)?;

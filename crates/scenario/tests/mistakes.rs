@@ -274,6 +274,17 @@ fn extends_finds_its_way_or_says_why_not() {
     // The clash is between two files: both are shown.
     let both = load(&path("wrong.toml"), &[]).unwrap_err().to_string();
     assert!(both.contains("wrong.toml:3:11") && both.contains("base.toml:3"), "{both}");
+    // A preset's name means the preset.
+    write("incast", "extends = 'incast'\n[readout]\nhosts = 7\n");
+    write("name.toml", "extends = 'incast'\n");
+    write("path.toml", "extends = './incast'\n");
+    let name = load(&path("name.toml"), &[]).unwrap();
+    assert_eq!(name.scenario, load("incast", &[]).unwrap().scenario);
+    let warned = name.warnings.problems().first().map(|problem| (problem.message(), problem.location()));
+    let (message, place) = warned.unwrap();
+    assert!(message.contains("`incast` is the preset") && message.contains("`./incast`"), "{message}");
+    assert_eq!(place.map(|(_, line, column)| (line, column)), Some((1, 11)));
+    assert_eq!(load(&path("path.toml"), &[]).unwrap().scenario.readout.hosts, 7);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
