@@ -100,8 +100,8 @@ impl Endpoint {
         let prior_pipe = self.flight.pipe();
         let prior_fack =
             if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.send.una());
-        let snd_nxt = self.send.nxt();
-        let advances = segment.ack > self.send.una();
+        let (prior_una, snd_nxt) = (self.send.una(), self.send.nxt());
+        let advances = segment.ack > prior_una;
         let high_seq = self.recovery_mut().high_seq();
         let mut newly = NewlyAcked::default();
         // tcp_rack_advance: a copy that is acknowledged sooner than the least round trip did not cause the ACK.
@@ -131,6 +131,7 @@ impl Endpoint {
         let mut ack = AckEvent {
             now,
             advances,
+            prior_una,
             is_duplicate,
             has_dsack,
             delivered: newly.delivered + duplicate_units,
@@ -295,10 +296,10 @@ impl Endpoint {
             return 0;
         }
         if is_duplicate {
-            let most = self.flight.size.saturating_sub(self.flight.lost);
             let before = self.flight.sacked;
-            self.flight.sacked = (before + segment).min(most);
-            return self.flight.sacked - before;
+            self.flight.sacked += segment;
+            self.limit_duplicates(config, 0);
+            return self.flight.sacked.saturating_sub(before);
         }
         if acked == 0 {
             return 0;
@@ -306,9 +307,23 @@ impl Endpoint {
         // One of the covered segments filled the hole; the others were counted before.
         let gone = acked.saturating_sub(segment).min(self.flight.sacked);
         self.flight.sacked -= gone;
-        let most = self.flight.size.saturating_sub(self.flight.lost);
-        self.flight.sacked = self.flight.sacked.min(most);
+        self.limit_duplicates(config, acked);
         assert!(gone <= acked, "more counted as delivered before than the ACK covers");
         acked - gone
+    }
+
+    /// Limits the duplicate ACKs to the segments that can have caused them. In Linux at least one segment is missing, and more
+    /// duplicate ACKs show reordering (`tcp_check_reno_reordering`). `acked` units were just acknowledged.
+    fn limit_duplicates(&mut self, config: &Config, acked: u32) {
+        let is_linux_6 = config.recovers_as_linux_6();
+        let missing =
+            if is_linux_6 { self.flight.lost.max(config.segment_units()) } else { self.flight.lost };
+        let most = self.flight.size.saturating_sub(missing);
+        if self.flight.sacked > most {
+            self.flight.sacked = most;
+            if is_linux_6 {
+                self.reordering.note(config, self.flight.size + acked);
+            }
+        }
     }
 }

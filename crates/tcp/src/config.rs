@@ -282,6 +282,8 @@ pub struct Config {
     /// True if a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
     pub pushes_full: bool,
+    /// Segments out of order widen the receive window as well, with SACK (`tcp_data_queue_ofo` since 3.12).
+    pub grows_out_of_order: bool,
     /// True if short segments do not wait for outstanding data (`TCP_NODELAY`). If false, Nagle's algorithm delays them.
     pub nodelay: bool,
     /// True if a burst fills the end of the offered window with a short segment
@@ -355,6 +357,12 @@ impl Config {
     #[inline]
     pub(crate) fn recovers_as_ns3(&self) -> bool {
         self.reduction == Reduction::Ns3 && !self.sack && !self.ecn
+    }
+
+    /// Returns true if recovery follows `tcp_fastretrans_alert` since 5.14: an undone recovery begins again where the same ACK
+    /// shows a loss, a hole that an original fills late counts as reordering, and F-RTO sends new data.
+    pub(crate) fn recovers_as_linux_6(&self) -> bool {
+        self.loss_detection == LossDetection::Rack
     }
 
     /// The initial window in units.

@@ -25,6 +25,8 @@ pub(crate) struct RackState {
     original_sent_at: u64,
     /// Factor of the reordering window; DSACKs raise it (RACK.reo_wnd_mult).
     window_steps: u8,
+    /// SND.NXT when it was raised last.
+    widened_until: u64,
     /// True if an ACK has covered a transmission since the last search for losses.
     is_advanced: bool,
 }
@@ -32,7 +34,16 @@ pub(crate) struct RackState {
 impl RackState {
     /// The state before any delivery.
     pub(crate) fn new() -> Self {
-        Self { sent_at: 0, end: 0, rtt: 0, wait: 0, original_sent_at: 0, window_steps: 1, is_advanced: false }
+        Self {
+            sent_at: 0,
+            end: 0,
+            rtt: 0,
+            wait: 0,
+            original_sent_at: 0,
+            window_steps: 1,
+            widened_until: 0,
+            is_advanced: false,
+        }
     }
 
     /// Takes the newest transmission that an ACK covers (RFC 8985 §6.2 step 2; `tcp_rack_advance`). The round-trip
@@ -54,9 +65,17 @@ impl RackState {
         }
     }
 
-    /// Widens the reordering window after a DSACK (RFC 8985 §6.2 step 4).
-    pub(crate) fn widen_window(&mut self) {
-        self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
+    /// Widens the reordering window after a DSACK (RFC 8985 §6.2 step 4), once a round trip (`tcp_rack_update_reo_wnd`).
+    pub(crate) fn widen_window(&mut self, snd_una: u64, snd_nxt: u64) {
+        if snd_una >= self.widened_until {
+            self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
+            self.widened_until = snd_nxt;
+        }
+    }
+
+    /// Returns true if DSACKs have widened the reordering window.
+    pub(crate) fn is_window_wide(&self) -> bool {
+        self.window_steps > 1
     }
 
     /// Returns true if [`advance`](Self::advance) was called since the last call of this function.
@@ -111,7 +130,7 @@ impl ReorderingDegree {
     }
 
     /// Raises the degree after an original arrived later than a segment `distance` units above it.
-    fn note(&mut self, config: &Config, distance: u32) {
+    pub(crate) fn note(&mut self, config: &Config, distance: u32) {
         self.is_seen = true;
         let most = config.reordering_max.saturating_mul(config.segment_units());
         self.units = self.units.max(distance.min(most));
@@ -129,11 +148,23 @@ impl Endpoint {
         self.reordering.note(config, config.units(distance, self.send.mss()));
     }
 
+    /// Learns the reordering degree from a hole at `start` that an original has filled late.
+    pub(crate) fn note_late_hole(&mut self, config: &Config, start: u64) {
+        let fack = if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.send.una());
+        if start < fack {
+            let distance = (fack - start).min(u64::from(u32::MAX)) as u32;
+            self.reordering.note(config, config.units(distance, self.send.mss()));
+        }
+    }
+
     /// Returns true if duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`). Proven losses do not
     /// count here.
     pub(crate) fn is_time_to_recover(&self, config: &Config) -> bool {
         let segment = config.segment_units();
         match config.detection() {
+            LossDetection::DuplicateAcks if config.recovers_as_linux_6() => {
+                self.flight.sacked >= self.reordering.units()
+            }
             LossDetection::DuplicateAcks => self.flight.sacked >= config.reordering * segment,
             LossDetection::Fack => {
                 let fackets = self.fackets(config);

@@ -97,6 +97,8 @@ pub(crate) struct AckEvent {
     pub(crate) advances: bool,
     /// True for a duplicate ACK (RFC 5681 §2).
     pub(crate) is_duplicate: bool,
+    /// SND.UNA before the ACK.
+    pub(crate) prior_una: u64,
     /// True if the ACK reports a duplicate (RFC 2883).
     pub(crate) has_dsack: bool,
     /// Units newly delivered, SACKed ones included.
@@ -122,6 +124,7 @@ impl Endpoint {
             && self.ca_state == CongestionState::Open
             && self.flight.sacked + self.flight.lost + self.flight.retransmitted == 0
             && !recovery.probe.is_outstanding()
+            && !recovery.rack.is_window_wide()
             && self.send.una() >= recovery.retransmitted_below
         {
             self.recovery = None;
@@ -153,7 +156,7 @@ impl Endpoint {
                     if self.try_undo_partial(config, ack, original) {
                         return;
                     }
-                    if !config.sack {
+                    if !config.sack && self.ca_state == CongestionState::Recovery {
                         // RFC 6582 §3.2 step 5: a partial ACK shows the next hole, which is filled at once. Linux
                         // fills it when the window permits.
                         self.mark_head_lost(config);
@@ -161,56 +164,70 @@ impl Endpoint {
                             self.forced = Forced::LostHead;
                         }
                     }
-                } else if ack.has_dsack && self.try_undo_dsack(config, now) {
+                }
+                let may_report = !ack.advances || config.recovers_as_linux_6();
+                if ack.has_dsack && may_report && self.try_undo_dsack(config, now) {
                     self.keep_open();
                 }
                 self.detect_losses(config, now, ack, newly_sacked);
+                let is_undone = self.ca_state != CongestionState::Recovery;
+                if is_undone && config.recovers_as_linux_6() && self.flight.lost > 0 {
+                    self.enter_recovery(config, ack.has_ece);
+                }
             }
             CongestionState::Loss => {
-                // RFC 5682: a segment sent before the timeout has arrived.
-                if self.recovery_mut().undo.watches_timeout()
-                    && original
-                    && config.undo
-                    && (ack.advances || newly_sacked)
-                    && self.undo_timeout(config, now)
-                {
-                    return;
-                }
-                if ack.advances {
-                    self.recovery_mut().undo.watch_timeout(false);
-                    if self.try_undo(config, ack) {
-                        self.keep_open();
+                if self.try_undo_timeout(config, ack, original, newly_sacked) {
+                    if !config.recovers_as_linux_6() {
                         return;
                     }
-                    if !config.sack {
+                    self.handle_ack_outside_recovery(config, now, ack, newly_sacked);
+                } else {
+                    let is_tested = config.recovers_as_linux_6() && self.test_timeout(ack, newly_sacked);
+                    if ack.advances && !config.sack && !is_tested {
                         self.mark_head_lost(config);
                     }
+                    let retransmitted = self.flight.retransmitted;
+                    self.detect_losses(config, now, ack, newly_sacked);
+                    if config.recovers_as_linux_6() && self.flight.retransmitted < retransmitted {
+                        // A retransmission is lost, too: the window falls again.
+                        self.enter_recovery(config, ack.has_ece);
+                    }
                 }
-                self.detect_losses(config, now, ack, newly_sacked);
             }
             CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr => {
-                if ack.advances && !config.sack {
-                    self.flight.sacked = 0;
-                }
-                if self.ca_state == CongestionState::Disorder && ack.has_dsack {
-                    self.try_undo_dsack(config, now);
-                }
-                self.detect_losses(config, now, ack, newly_sacked);
-                if self.flight.lost > 0 || self.is_time_to_recover(config) {
-                    self.enter_recovery(config, ack.has_ece);
-                    self.detect_losses(config, now, ack, newly_sacked);
-                } else if ack.has_ece && self.ca_state != CongestionState::Cwr {
-                    self.start_reduction(config, true);
-                    self.ca_state = CongestionState::Cwr;
-                    self.counters.ecn_reductions += 1;
-                } else if self.ca_state != CongestionState::Cwr {
-                    self.keep_open();
-                    let snd_nxt = self.send.nxt();
-                    self.recovery_mut().begin_episode(snd_nxt);
-                }
+                self.handle_ack_outside_recovery(config, now, ack, newly_sacked);
             }
         }
         ack.lost = (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before);
+    }
+
+    /// Handles an ACK while nothing is being repaired.
+    fn handle_ack_outside_recovery(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        ack: &AckEvent,
+        newly_sacked: bool,
+    ) {
+        if ack.advances && !config.sack {
+            self.flight.sacked = 0;
+        }
+        if self.ca_state == CongestionState::Disorder && ack.has_dsack {
+            self.try_undo_dsack(config, now);
+        }
+        self.detect_losses(config, now, ack, newly_sacked);
+        if self.flight.lost > 0 || self.is_time_to_recover(config) {
+            self.enter_recovery(config, ack.has_ece);
+            self.detect_losses(config, now, ack, newly_sacked);
+        } else if ack.has_ece && self.ca_state != CongestionState::Cwr {
+            self.start_reduction(config, true);
+            self.ca_state = CongestionState::Cwr;
+            self.counters.ecn_reductions += 1;
+        } else if self.ca_state != CongestionState::Cwr {
+            self.keep_open();
+            let snd_nxt = self.send.nxt();
+            self.recovery_mut().begin_episode(snd_nxt);
+        }
     }
 
     /// Ends recovery or a reduction once all data that was outstanding at its start is acknowledged.
@@ -246,7 +263,8 @@ impl Endpoint {
     /// Enters fast recovery (`tcp_enter_recovery`).
     pub(crate) fn enter_recovery(&mut self, config: &Config, has_ece: bool) {
         assert!(
-            !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
+            self.ca_state != CongestionState::Recovery
+                && (self.ca_state != CongestionState::Loss || config.recovers_as_linux_6()),
             "recovery begins again before it ends"
         );
         assert!(self.flight.size > 0, "recovery of nothing");
@@ -257,7 +275,7 @@ impl Endpoint {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let retransmitted = self.flight.retransmitted;
         let recovery = self.recovery_mut();
-        recovery.undo.begin(snd_una, retransmitted);
+        recovery.undo.begin(snd_una, retransmitted, config.recovers_as_linux_6());
         recovery.had_partial_ack = false;
         recovery.duplicates = 0;
         recovery.begin_episode(snd_nxt);
@@ -291,11 +309,13 @@ impl Endpoint {
         let prior_pipe = self.flight.pipe();
         self.detect_rack(config, now);
         if prior_pipe != self.flight.pipe()
-            && !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
+            && (config.recovers_as_linux_6() || self.ca_state != CongestionState::Loss)
+            && self.ca_state != CongestionState::Recovery
         {
             let event = AckEvent {
                 now,
                 advances: false,
+                prior_una: self.send.una(),
                 is_duplicate: false,
                 has_dsack: false,
                 delivered: config.segment_units(),

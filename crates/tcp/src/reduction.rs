@@ -89,7 +89,8 @@ impl Endpoint {
     /// Begins a reduction of the window, after a mark if `has_ece` is true, otherwise after a loss (`tcp_init_cwnd_reduction`).
     pub(crate) fn start_reduction(&mut self, config: &Config, has_ece: bool) {
         assert!(
-            !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss),
+            self.ca_state != CongestionState::Recovery
+                && (self.ca_state != CongestionState::Loss || config.recovers_as_linux_6()),
             "a loss reduces the window once"
         );
         let is_ns3 = config.recovers_as_ns3();

@@ -24,8 +24,9 @@ impl Endpoint {
     fn may_repair(&self, config: &Config) -> bool {
         let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
             || config.recovers_as_ns3();
+        let is_held = self.recovery.as_ref().is_some_and(|it| it.undo.holds_retransmissions());
         let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
-        (is_repairing & has_room) || self.may_repair_tail(config)
+        (is_repairing & has_room & !is_held) || self.may_repair_tail(config)
     }
 
     /// Returns true if the window has room for all data from the lost segment on. Less than a full segment suffices for that

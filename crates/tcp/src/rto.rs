@@ -44,7 +44,12 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn rto(&self, config: &Config) -> Duration {
         let max = config.rto.max.get();
-        Duration::new(self.rto_ps.saturating_mul(1 << self.backoff).min(max))
+        let mut rto = self.rto_ps;
+        if self.backoff > 0 && config.rto.estimator == RtoEstimator::Linux {
+            // Linux doubles whole ticks (`usecs_to_jiffies` in `__tcp_set_rto`).
+            rto = rto.next_multiple_of(config.timer_granularity.get());
+        }
+        Duration::new(rto.saturating_mul(1 << self.backoff).min(max))
     }
 
     /// The smoothed round-trip time, zero before the first sample.
@@ -210,6 +215,21 @@ mod tests {
         assert_eq!(seen, [1, 2, 4, 8, 16, 32, 60, 60]);
         rtt.sample(&config, 1_000_000, 0, 0);
         assert_eq!(rtt.rto(&config), Duration::from_secs(3), "a sample ends the back-off");
+    }
+
+    // icsk_rto counts ticks: 247.1 ms are 62 ticks of 4 ms, and doubling doubles those.
+    #[test]
+    fn linux_doubles_whole_ticks() {
+        let config = Config::linux_6();
+        let mut rtt = RttEstimator::new(&config);
+        for _ in 0..100 {
+            rtt.sample(&config, 47_105, 1, 0);
+        }
+        assert_eq!(rtt.rto(&config), Duration::from_micros(247_105));
+        for ticks in [124, 248, 496] {
+            rtt.back_off();
+            assert_eq!(rtt.rto(&config), Duration::from_millis(4 * ticks));
+        }
     }
 
     // The floor is on the variation: a steady path has srtt + 200 ms, not 200 ms. The thesis' "5 ms" with a

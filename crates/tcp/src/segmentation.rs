@@ -9,6 +9,9 @@ use crate::segment::Flags;
 /// Longest time after a transmission for which a burst waits for ACKs, in picoseconds (`tcp_tso_should_defer`).
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();
 
+/// Longest time to the next ACK for which a burst waits, in picoseconds (`tcp_tso_should_defer`).
+const ACK_SPAN: u64 = Duration::from_millis(1).get();
+
 /// The segmentation-offload burst that is being sent.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct OffloadBurst {
@@ -58,7 +61,7 @@ impl OffloadBurst {
 impl Endpoint {
     /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). A burst does not wait
     /// if it has all unsent data, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
-    /// if the next ACK is more than half a round trip away.
+    /// if the next ACK is more than half a round trip away, or more than 1 ms where bursts are sized to the rate (since 6.18).
     pub(crate) fn should_defer(
         &mut self,
         config: &Config,
@@ -77,7 +80,9 @@ impl Endpoint {
             return false;
         }
         let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
-        let near = 2 * age >= self.rtt.smoothed(config).get();
+        let srtt = self.rtt.smoothed(config).get();
+        let patience = if offload.autosize { (srtt / 2).min(ACK_SPAN) } else { srtt / 2 };
+        let near = age + patience >= srtt;
         near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
     }
 

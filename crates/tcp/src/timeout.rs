@@ -20,6 +20,9 @@ impl Endpoint {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let is_first = self.ca_state != CongestionState::Loss;
         let is_fresh = !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
+        // The timeout of a retransmission that nothing has followed (`icsk_retransmits`).
+        let is_repeated =
+            !is_first && config.recovers_as_linux_6() && self.recovery_mut().undo.began_at(snd_una);
         // A second timeout of the same flight reduces no further, except in ns-3.
         let reduces = is_fresh
             || snd_una >= self.recovery_mut().high_seq()
@@ -33,14 +36,14 @@ impl Endpoint {
         }
         if reduces || is_first {
             self.congestion.on_timeout(self.send.mss());
-            self.recovery_mut().undo.begin(snd_una, 0);
+            self.recovery_mut().undo.begin(snd_una, 0, false);
         }
         let recovery = self.recovery_mut();
         recovery.begin_episode(snd_nxt);
         recovery.note_retransmissions(snd_nxt);
         recovery.probe.cancel();
         recovery.forget_duplicates();
-        recovery.undo.watch_timeout(config.undo && is_fresh);
+        recovery.undo.watch_timeout(config.undo && (is_fresh || is_repeated));
         self.ca_state = CongestionState::Loss;
         self.mark_flight_lost(config);
         self.window.forget_progress(config);

@@ -21,6 +21,8 @@ pub(crate) struct UndoState {
     first_stamp: Option<u32>,
     /// True while F-RTO checks the timeout (RFC 5682).
     watches_timeout: bool,
+    /// True from F-RTO's step 2b to the next ACK or timeout: new data goes instead of retransmissions.
+    holds_retransmissions: bool,
 }
 
 impl UndoState {
@@ -35,16 +37,29 @@ impl UndoState {
         self.prior_ssthresh = 0;
     }
 
-    /// Begins an episode at `snd_una`, with `retransmitted` units in the network.
-    pub(crate) fn begin(&mut self, snd_una: u64, retransmitted: u32) {
+    /// Begins an episode at `snd_una`, with `retransmitted` units in the network. If those count as the episode's own, no later
+    /// timestamp proves it needless.
+    pub(crate) fn begin(&mut self, snd_una: u64, retransmitted: u32, counts: bool) {
         self.marker = Some(snd_una);
         self.unreported = (retransmitted > 0).then_some(retransmitted);
-        self.first_stamp = None;
+        self.first_stamp = (retransmitted > 0 && counts).then(|| self.first_stamp.unwrap_or(0));
+    }
+
+    /// Returns true if the reduction began with `snd_una` unacknowledged.
+    pub(crate) fn began_at(&self, snd_una: u64) -> bool {
+        self.marker == Some(snd_una)
     }
 
     /// Starts F-RTO's check of a timeout if `watches` is true, otherwise ends it.
     pub(crate) fn watch_timeout(&mut self, watches: bool) {
         self.watches_timeout = watches;
+        self.holds_retransmissions = false;
+    }
+
+    /// Returns true while new data goes instead of retransmissions.
+    #[inline]
+    pub(crate) fn holds_retransmissions(&self) -> bool {
+        self.holds_retransmissions
     }
 
     /// Returns true while F-RTO checks the last timeout.
@@ -97,8 +112,9 @@ impl UndoState {
 impl Endpoint {
     /// Takes a DSACK block that ends at `end` (RFC 2883, RFC 3708; `tcp_check_dsack`).
     pub(crate) fn handle_dsack(&mut self, end: u64) {
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let recovery = self.recovery_mut();
-        recovery.rack.widen_window();
+        recovery.rack.widen_window(snd_una, snd_nxt);
         let is_spurious = recovery.undo.note_duplicate(end);
         self.counters.spurious += u32::from(is_spurious);
     }
@@ -121,16 +137,78 @@ impl Endpoint {
         is_needless
     }
 
-    /// Undoes the reduction on a partial ACK, if a timestamp proves it needless (`tcp_try_undo_partial`), and then returns
-    /// true.
+    /// Undoes the reduction on a partial ACK, if a timestamp proves it needless (`tcp_try_undo_partial`). Returns true if the
+    /// ACK shows no loss. That is so until the last retransmission is acknowledged, too.
     pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
         let is_early = self.recovery.as_ref().is_some_and(|it| it.undo.predates_retransmissions(ack));
-        if !(config.undo && is_early && original) || self.flight.retransmitted > 0 {
+        if !(config.undo && is_early && (original || config.recovers_as_linux_6())) {
             return false;
+        }
+        if config.recovers_as_linux_6() {
+            self.note_late_hole(config, ack.prior_una);
+        }
+        if self.flight.retransmitted > 0 {
+            return config.recovers_as_linux_6();
         }
         self.undo(config, ack.now, true);
         self.keep_open();
-        true
+        !config.recovers_as_linux_6()
+    }
+
+    /// Undoes the reduction of a timeout, if F-RTO or a timestamp proves it needless (`tcp_process_loss`), and then returns true.
+    pub(crate) fn try_undo_timeout(
+        &mut self,
+        config: &Config,
+        ack: &AckEvent,
+        original: bool,
+        newly_sacked: bool,
+    ) -> bool {
+        // RFC 5682 step 3b: a segment sent before the timeout has arrived.
+        if self.recovery_mut().undo.watches_timeout()
+            && original
+            && config.undo
+            && (ack.advances || newly_sacked)
+            && self.undo_timeout(config, ack.now)
+        {
+            return true;
+        }
+        if ack.advances {
+            if !config.recovers_as_linux_6() {
+                self.recovery_mut().undo.watch_timeout(false);
+            }
+            if self.try_undo(config, ack) {
+                self.keep_open();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// F-RTO with SACK (RFC 5682 §3.1; `tcp_process_loss`). Returns true if new data goes next, to find out whether the timeout
+    /// was needless.
+    pub(crate) fn test_timeout(&mut self, ack: &AckEvent, newly_sacked: bool) -> bool {
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
+        let can_send = self.send.has_unsent() && self.send.has_room(self.send.next_payload());
+        let recovery = self.recovery_mut();
+        recovery.undo.holds_retransmissions = false;
+        if !recovery.undo.watches_timeout() {
+            return false;
+        }
+        if snd_nxt > recovery.high_seq() {
+            if newly_sacked || ack.is_duplicate {
+                // Step 3a: the loss was real.
+                recovery.undo.watch_timeout(false);
+            }
+            return false;
+        }
+        if !ack.advances || snd_una >= recovery.high_seq() {
+            return false;
+        }
+        // Step 2b.
+        recovery.begin_episode(snd_nxt);
+        recovery.undo.watch_timeout(can_send);
+        recovery.undo.holds_retransmissions = can_send;
+        can_send
     }
 
     /// Restores window and threshold (`tcp_undo_cwnd_reduction`).
@@ -158,5 +236,32 @@ impl Endpoint {
         self.rtt.end_back_off();
         self.keep_open();
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // retrans_stamp outlives the recovery that set it while its retransmissions are outstanding.
+    #[test]
+    fn an_episode_with_older_retransmissions_is_not_unused() {
+        let ack = AckEvent {
+            now: Instant::START,
+            advances: true,
+            is_duplicate: false,
+            prior_una: 0,
+            has_dsack: false,
+            delivered: 1,
+            acked: 1,
+            lost: 0,
+            has_ece: false,
+            ts_echo: 0,
+        };
+        let mut undo = UndoState::default();
+        undo.begin(1, 1, true);
+        assert!(!undo.is_needless(&ack));
+        undo.begin(1, 0, true);
+        assert!(undo.is_needless(&ack), "nothing was retransmitted");
     }
 }

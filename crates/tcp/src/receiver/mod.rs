@@ -154,7 +154,7 @@ impl Receiver {
         }
         let end = segment.offset + u64::from(segment.payload);
         if segment.offset > self.rcv_nxt || end <= self.rcv_nxt {
-            self.handle_out_of_order(config, segment.offset, end);
+            self.handle_out_of_order(config, segment, end);
             return Instant::FAR_FUTURE;
         }
         // In order; some of its bytes may have arrived before.
@@ -182,10 +182,14 @@ impl Receiver {
 
     /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once).
     #[cold]
-    fn handle_out_of_order(&mut self, config: &Config, start: u64, end: u64) {
+    fn handle_out_of_order(&mut self, config: &Config, segment: &Segment, end: u64) {
+        let start = segment.offset;
         self.ack_now();
         if end > self.rcv_nxt {
             self.out_of_order.get_or_insert_default().insert(config, start, end);
+            if config.grows_out_of_order && config.sack && segment.payload >= self.rcv_mss {
+                self.widen_window(segment.payload);
+            }
             return;
         }
         // Received before: a needless retransmission, or the ACK was lost.

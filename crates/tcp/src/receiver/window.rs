@@ -19,12 +19,18 @@ impl Receiver {
     /// (`tcp_grow_window`, simplified). A larger window is offered at once.
     #[inline]
     pub(super) fn grow_window(&mut self, config: &Config, now: Instant, payload: u16, rtt: &RttEstimator) {
+        self.widen_window(payload);
+        if self.window_max < config.receive_window && now.get() >= self.growth_measured_until {
+            self.tune_buffer(config, now, rtt);
+        }
+    }
+
+    /// Grows the window within the present bound of the buffer.
+    #[inline]
+    pub(super) fn widen_window(&mut self, payload: u16) {
         if self.window < self.window_max {
             self.window = (self.window + 2 * u32::from(payload)).min(self.window_max);
             self.quick_acks |= 1;
-        }
-        if self.window_max < config.receive_window && now.get() >= self.growth_measured_until {
-            self.tune_buffer(config, now, rtt);
         }
     }
 

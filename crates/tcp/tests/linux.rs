@@ -1,0 +1,256 @@
+//! Rules of Linux that the comparison with this machine's kernel has found (`tests/kernel`): one sender, and hand-made ACKs.
+
+use fanin_tcp::{Config, CongestionState, Endpoint, Flags, SackBlock, Segment};
+use fanin_units::{Duration, Instant};
+
+const MSS: u64 = 1448;
+
+/// A sender and its time in microseconds.
+struct Sender {
+    config: Config,
+    end: Endpoint,
+    now: u64,
+}
+
+impl Sender {
+    fn new(config: Config) -> Self {
+        let end = Endpoint::new(&config);
+        Self { config, end, now: 0 }
+    }
+
+    fn time(&self) -> Instant {
+        Instant::START + Duration::from_micros(self.now)
+    }
+
+    /// The timestamp that a segment sent now carries.
+    fn stamp(&self) -> u32 {
+        (self.now / 1000) as u32 + 1
+    }
+
+    /// The segments that can go now, by their numbers from 0.
+    fn sent(&mut self) -> Vec<u64> {
+        let now = self.time();
+        let mut sent = Vec::new();
+        while let Some(segment) = self.end.poll_transmit(&self.config, now) {
+            sent.push(segment.offset / MSS);
+        }
+        sent
+    }
+
+    fn write(&mut self, segments: u64) -> Vec<u64> {
+        self.end.write(segments * MSS);
+        self.sent()
+    }
+
+    /// Takes an ACK of `ack` segments that echoes `echo`, with SACK blocks in segments. The first reports a duplicate if it ends
+    /// at or below `ack`.
+    fn ack(&mut self, ack: u64, echo: u32, blocks: &[(u64, u64)]) -> Vec<u64> {
+        let mut segment =
+            Segment { ack: ack * MSS, window: 1 << 20, flags: Flags::ACK, ..Segment::default() };
+        if self.config.timestamps {
+            segment.flags.insert(Flags::TIMESTAMP);
+            segment.ts_echo = echo;
+        }
+        for (slot, &(start, end)) in segment.sack.iter_mut().zip(blocks) {
+            let relative = |number: u64| ((number as i64 - ack as i64) * MSS as i64) as i32;
+            *slot = SackBlock { start: relative(start), end: relative(end) };
+            if end <= ack {
+                segment.flags.insert(Flags::DSACK);
+            }
+        }
+        let now = self.time();
+        self.end.handle_segment(&self.config, now, &segment);
+        self.sent()
+    }
+
+    /// Waits until a timer sends something.
+    fn wait(&mut self) -> Vec<u64> {
+        loop {
+            let at = self.end.poll_deadline().get();
+            assert_ne!(at, u64::MAX, "no timer runs");
+            self.now = self.now.max(at.div_ceil(1_000_000));
+            let now = self.time();
+            self.end.handle_deadline(&self.config, now);
+            let sent = self.sent();
+            if !sent.is_empty() {
+                return sent;
+            }
+        }
+    }
+
+    fn state(&self) -> CongestionState {
+        self.end.stats(&self.config).state
+    }
+
+    fn window(&self) -> u64 {
+        self.end.stats(&self.config).cwnd / MSS
+    }
+}
+
+/// A sender whose first flight of ten segments of forty was acknowledged after `rtt` microseconds.
+fn started(config: Config, rtt: u64) -> Sender {
+    let mut sender = Sender::new(config);
+    assert_eq!(sender.write(40).len(), 10);
+    sender.now = rtt;
+    for acked in 1..=10 {
+        sender.ack(acked, 1, &[]);
+    }
+    sender
+}
+
+fn without_probe() -> Config {
+    Config { tail_loss_probe: false, ..Config::linux_6() }
+}
+
+// RFC 5682 §3.1 step 2b, and step 3a.
+#[test]
+fn after_a_timeout_new_data_tests_whether_it_was_needless() {
+    let mut sender = started(without_probe(), 40_000);
+    let first_new = sender.window() + 10;
+    assert_eq!(sender.wait(), [10]);
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    assert_eq!(sender.ack(11, stamp, &[]), [first_new, first_new + 1]);
+    sender.now += 40_000;
+    // The new data arrives, and nothing before it: the loss was real.
+    assert_eq!(sender.ack(11, stamp, &[(first_new, first_new + 1)])[0], 11);
+    assert_eq!(sender.state(), CongestionState::Loss);
+}
+
+#[test]
+fn after_a_timeout_an_original_proves_it_needless() {
+    let mut sender = started(without_probe(), 40_000);
+    let window = sender.window();
+    let before = sender.stamp();
+    assert_eq!(sender.wait(), [10]);
+    sender.now += 10_000;
+    sender.ack(12, before, &[]);
+    assert_eq!((sender.state(), sender.window() >= window), (CongestionState::Open, true));
+}
+
+// tcp_identify_packet_loss finds a retransmission lost: tcp_fastretrans_alert enters Recovery from Loss.
+#[test]
+fn a_lost_retransmission_after_a_timeout_begins_recovery() {
+    let mut sender = started(without_probe(), 40_000);
+    assert_eq!(sender.wait(), [10]);
+    sender.now += 40_000;
+    let new = sender.ack(11, sender.stamp(), &[]);
+    sender.now += 40_000;
+    let repaired = sender.ack(11, sender.stamp(), &[(new[0], new[0] + 1)]);
+    assert_eq!(repaired[0], 11);
+    // A later transmission arrives more than a reordering window later: 11 is lost again.
+    sender.now += 40_000;
+    let repaired = sender.ack(11, sender.stamp(), &[(new[0], new[0] + 2)]);
+    let last = *repaired.last().unwrap();
+    sender.now += 60_000;
+    sender.ack(11, sender.stamp(), &[(last, last + 1), (new[0], new[0] + 2)]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+}
+
+// tcp_try_undo_partial: the first hole was late, not lost.
+#[test]
+fn a_late_segment_undoes_the_reduction() {
+    let mut sender = started(without_probe(), 40_000);
+    let window = sender.window();
+    let first_flight = sender.stamp();
+    sender.now += 40_000;
+    for end in 12..=14 {
+        sender.ack(10, first_flight, &[(11, end)]);
+    }
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    sender.now += 1_000;
+    // The original of 10 has arrived, and the echo is older than the retransmission.
+    sender.ack(14, first_flight, &[]);
+    assert!(sender.window() >= window, "{}", sender.window());
+    assert_ne!(sender.state(), CongestionState::Recovery);
+    assert!(sender.end.scoreboard(&sender.config).is_reordering_seen);
+}
+
+// tcp_rack_update_reo_wnd: a DSACK widens the reordering window for the next recoveries as well.
+#[test]
+fn the_wider_reordering_window_outlasts_the_recovery() {
+    let wait_of = |with_report: bool| {
+        let mut sender = started(without_probe(), 40_000);
+        let first_flight = sender.stamp();
+        sender.now += 40_000;
+        for end in 12..=14 {
+            sender.ack(10, first_flight, &[(11, end)]);
+        }
+        sender.now += 1_000;
+        sender.ack(14, first_flight, &[]);
+        sender.now += 1_000;
+        let report: &[(u64, u64)] = if with_report { &[(10, 11)] } else { &[] };
+        sender.ack(30, first_flight, report);
+        let stamp = sender.stamp();
+        sender.now += 40_000;
+        sender.ack(30, stamp, &[(31, 32)]);
+        let begin = sender.now;
+        assert_eq!(sender.wait()[0], 30);
+        sender.now - begin
+    };
+    let (narrow, wide) = (wait_of(false), wait_of(true));
+    // A quarter of the least round trip more.
+    assert!((8_000..=12_000).contains(&(wide - narrow)), "{narrow} {wide}");
+}
+
+// tcp_newreno_mark_lost compares with the degree that the connection has learnt.
+#[test]
+fn without_sack_the_learnt_degree_of_reordering_counts() {
+    let mut sender = started(Config { sack: false, ..without_probe() }, 40_000);
+    let first_flight = sender.stamp();
+    sender.now += 40_000;
+    for _ in 0..3 {
+        sender.ack(10, first_flight, &[]);
+    }
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    sender.now += 1_000;
+    sender.ack(16, first_flight, &[]);
+    assert_eq!(sender.end.scoreboard(&sender.config).reordering, 6);
+    for _ in 0..5 {
+        sender.ack(16, first_flight, &[]);
+        assert_eq!(sender.state(), CongestionState::Disorder);
+    }
+    sender.ack(16, first_flight, &[]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+}
+
+// tcp_tso_should_defer since 6.18: no burst waits for an ACK that is more than 1 ms away.
+#[test]
+fn no_burst_waits_for_a_far_ack() {
+    let released = |age: u64| {
+        let mut sender = started(without_probe(), 60_000);
+        let first_flight = sender.stamp();
+        sender.now += age;
+        sender.ack(10, first_flight, &[(12, 13)]);
+        sender.now += 100;
+        sender.ack(10, first_flight, &[(12, 14)]).len()
+    };
+    assert_eq!(released(40_000), 1, "20 ms before the round trip is over");
+    assert_eq!(released(59_800), 0, "at the end of the round trip");
+}
+
+// tcp_data_queue_ofo: segments out of order widen the window as well.
+#[test]
+fn the_window_grows_while_a_gap_is_open() {
+    let grown = |config: Config| {
+        let mut receiver = Sender::new(config);
+        let mut edges = Vec::new();
+        for number in 1..=4 {
+            let data = Segment {
+                offset: number * MSS,
+                payload: MSS as u16,
+                window: 1 << 20,
+                flags: Flags::ACK,
+                ..Segment::default()
+            };
+            let now = receiver.time();
+            receiver.end.handle_segment(&receiver.config, now, &data);
+            let ack = receiver.end.poll_transmit(&receiver.config, now).unwrap();
+            edges.push(ack.window);
+        }
+        edges[3] - edges[0]
+    };
+    assert!(grown(Config::linux_6()) >= 5 * MSS as u32);
+    assert_eq!(grown(Config { sack: false, ..Config::linux_6() }), 0, "duplicate ACKs must look alike");
+    assert_eq!(grown(Config::linux_2_6_32()), 0);
+}
