@@ -112,8 +112,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
     let source = Arc::new(SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
     let mut chain = Chain { files: vec![name.to_owned()], ..Chain::default() };
-    let tree =
-        extend(tree::parse(&source).map_err(Errors)?, None, &mut chain).map_err(Errors)?;
+    let tree = extend(tree::parse(&source).map_err(Errors)?, None, &mut chain).map_err(Errors)?;
     finish(name.to_owned(), tree, sets, chain.warnings)
 }
 
@@ -259,11 +258,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) 
 }
 
 /// Merges a document over the document that it extends.
-fn extend(
-    mut tree: TomlTable,
-    folder: Option<&Path>,
-    chain: &mut Chain,
-) -> Result<TomlTable, Vec<Problem>> {
+fn extend(mut tree: TomlTable, folder: Option<&Path>, chain: &mut Chain) -> Result<TomlTable, Vec<Problem>> {
     let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
         return Ok(tree);
     };
@@ -282,7 +277,8 @@ fn extend(
     let file = folder.map_or_else(|| PathBuf::from(wanted), |folder| folder.join(wanted));
     let is_file = folder.is_some() && file.is_file();
     let base = if let Some(preset) = preset(wanted) {
-        if is_file {
+        // A file may be named like the preset that it extends.
+        if is_file && chain.files.last() != Some(&file.display().to_string()) {
             chain.warnings.push(namesake(wanted, node.place().cloned()));
         }
         Base::Preset(preset)

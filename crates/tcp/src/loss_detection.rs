@@ -65,6 +65,11 @@ impl RackState {
         }
     }
 
+    /// Round-trip time of the delivered segment that was sent last, in ps; 0 before any delivery.
+    pub(crate) fn rtt(&self) -> u64 {
+        self.rtt
+    }
+
     /// Widens the reordering window after a DSACK (RFC 8985 §6.2 step 4), once a round trip (`tcp_rack_update_reo_wnd`).
     pub(crate) fn widen_window(&mut self, snd_una: u64, snd_nxt: u64) {
         if snd_una >= self.widened_until {

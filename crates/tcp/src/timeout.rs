@@ -45,7 +45,7 @@ impl Endpoint {
         recovery.forget_duplicates();
         recovery.undo.watch_timeout(config.undo && (is_fresh || is_repeated));
         self.ca_state = CongestionState::Loss;
-        self.mark_flight_lost(config);
+        self.mark_flight_lost(config, now);
         self.window.forget_progress(config);
         self.usage.set_full_at(now);
         self.window.cwnd = match config.reduction {
@@ -57,13 +57,23 @@ impl Endpoint {
         self.timer.start_rto(config, now, &self.rtt);
     }
 
-    /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`).
-    fn mark_flight_lost(&mut self, config: &Config) {
+    /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`). Linux with SACK leaves out those sent
+    /// within the last round trip, but for the first.
+    fn mark_flight_lost(&mut self, config: &Config, now: Instant) {
         if !config.sack {
             self.flight.forget_sacks();
         } else if self.flight.runs.front().is_some_and(|run| run.is(SACKED)) {
             // The head was SACKed but not acknowledged: the receiver reneged (RFC 2018 §8).
             self.flight.forget_sacks();
+        }
+        if config.sack && config.recovers_as_linux_6() {
+            let round_trip = match self.recovery_mut().rack.rtt() {
+                0 => self.rtt.smoothed(config).get(),
+                newest => newest,
+            };
+            let head = self.send.una();
+            self.flight.mark_lost(config, |run| run.start == head || run.sent_at + round_trip <= now.get());
+            return;
         }
         self.flight.mark_lost(config, |_| true);
         assert_eq!(self.flight.pipe(), 0, "after a timeout nothing is in the network");

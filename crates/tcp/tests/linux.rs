@@ -147,6 +147,21 @@ fn a_lost_retransmission_after_a_timeout_begins_recovery() {
     assert_eq!(sender.state(), CongestionState::Recovery);
 }
 
+// tcp_timeout_mark_lost: a segment sent within the last round trip is still on its way.
+#[test]
+fn a_timeout_leaves_out_what_was_just_sent() {
+    let mut sender = Sender::new(without_probe());
+    sender.write(12);
+    sender.now = 40_000;
+    let released: Vec<u64> = (1..=10).flat_map(|acked| sender.ack(acked, 1, &[])).collect();
+    assert_eq!(released, [10, 11]);
+    sender.now = sender.end.poll_deadline().get() / 1_000_000 - 30_000;
+    assert_eq!(sender.write(1), [12]);
+    assert_eq!(sender.wait(), [10]);
+    let board = sender.end.scoreboard(&sender.config);
+    assert_eq!((board.outstanding, board.lost), (3, 2));
+}
+
 // tcp_try_undo_partial: the first hole was late, not lost.
 #[test]
 fn a_late_segment_undoes_the_reduction() {
