@@ -107,7 +107,8 @@ class Connection:
         last = self.sent[-1] if self.sent else None
         if last and last.continues and last.time == time and last.end == segment.seq:
             last.payload += segment.payload
-            last.flags = segment.flags
+            # CWR is in the first segment of a burst only.
+            last.flags = segment.flags + ("W" if "W" in last.flags else "")
             last.continues = segment.continues
             last.segments += 1
         else:

@@ -220,7 +220,11 @@ impl Endpoint {
         self.counters.spurious += unreported.unwrap_or(0);
         if prior_ssthresh > 0 {
             self.window.cwnd = self.congestion.undo_cwnd(config, &self.window, prior_cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
+            if prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = prior_ssthresh;
+                // tcp_ecn_withdraw_cwr.
+                self.send_cwr &= !config.recovers_as_linux_6();
+            }
         }
         assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
         self.usage.set_full_at(now);

@@ -10,12 +10,14 @@ struct Sender {
     config: Config,
     end: Endpoint,
     now: u64,
+    /// True if a segment has announced a reduction (CWR).
+    has_announced: bool,
 }
 
 impl Sender {
     fn new(config: Config) -> Self {
         let end = Endpoint::new(&config);
-        Self { config, end, now: 0 }
+        Self { config, end, now: 0, has_announced: false }
     }
 
     fn time(&self) -> Instant {
@@ -32,6 +34,7 @@ impl Sender {
         let now = self.time();
         let mut sent = Vec::new();
         while let Some(segment) = self.end.poll_transmit(&self.config, now) {
+            self.has_announced |= segment.flags.contains(Flags::CWR);
             sent.push(segment.offset / MSS);
         }
         sent
@@ -179,6 +182,26 @@ fn a_late_segment_undoes_the_reduction() {
     assert!(sender.window() >= window, "{}", sender.window());
     assert_ne!(sender.state(), CongestionState::Recovery);
     assert!(sender.end.scoreboard(&sender.config).is_reordering_seen);
+}
+
+// tcp_ecn_withdraw_cwr: a reduction that was undone is not announced to the receiver.
+#[test]
+fn an_undone_reduction_is_not_announced() {
+    let announced = |is_late: bool| {
+        let mut sender = started(Config { ecn: true, ..without_probe() }, 40_000);
+        let first_flight = sender.stamp();
+        sender.now += 40_000;
+        for end in 12..=14 {
+            assert!(sender.ack(10, first_flight, &[(11, end)]).iter().all(|&number| number <= 30));
+        }
+        sender.now += 1_000;
+        sender.has_announced = false;
+        let echo = if is_late { first_flight } else { sender.stamp() };
+        sender.ack(30, echo, &[]);
+        sender.has_announced
+    };
+    assert!(announced(false));
+    assert!(!announced(true));
 }
 
 // tcp_rack_update_reo_wnd: a DSACK widens the reordering window for the next recoveries as well.
