@@ -126,6 +126,10 @@ impl Endpoint {
         self.measure_rtt(config, now, segment, &newly, advances);
         self.note_reordering(config, prior_fack, &newly);
 
+        if !config.sack && newly.retransmitted && config.recovers_as_linux_6() {
+            // Without SACK it is unknown which transmission has arrived (`tcp_clean_rtx_queue`).
+            newly.original = false;
+        }
         let is_duplicate = !advances && segment.payload == 0 && !updates_window;
         let has_ece = segment.flags.contains(Flags::ECE);
         let mut ack = AckEvent {

@@ -131,6 +131,21 @@ fn after_a_timeout_an_original_proves_it_needless() {
     assert_eq!((sender.state(), sender.window() >= window), (CongestionState::Open, true));
 }
 
+// tcp_clean_rtx_queue: without SACK an ACK of a retransmission proves nothing about the originals that it covers.
+#[test]
+fn without_sack_a_mixed_ack_proves_nothing() {
+    let state_after = |sack: bool| {
+        let mut sender = started(Config { sack, ..without_probe() }, 40_000);
+        sender.wait();
+        sender.now += 10_000;
+        let stamp = sender.stamp();
+        sender.ack(12, stamp, &[]);
+        sender.state()
+    };
+    assert_eq!(state_after(true), CongestionState::Open);
+    assert_eq!(state_after(false), CongestionState::Loss);
+}
+
 // tcp_identify_packet_loss finds a retransmission lost: tcp_fastretrans_alert enters Recovery from Loss.
 #[test]
 fn a_lost_retransmission_after_a_timeout_begins_recovery() {
