@@ -34,6 +34,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "nightly"
 WORLDS, INPUTS = 1_000_000, 1_000_000_000
 WORLDS_AT_ONCE, DRAWS_AT_ONCE, CASES = 2_000, 4, 12
+PAIRS_AT_ONCE, LOSSES_AT_ONCE, KERNEL_AT_ONCE = 300, 50, 4
+# The least share of servers that must send as the kernel does; docs/engineering/kernel.md names what differs.
+KERNEL_LEAST = 0.4
 # Seconds beyond its own after which a run is cut off: it may have to build, and to end in order.
 GRACE_SECONDS = 900
 MUTATION_SECONDS = 1800
@@ -249,6 +252,51 @@ def previous(_state: State, _night: Time) -> Iterator[Run]:
         yield Run("none", ["true"], skip, 1)
 
 
+def extremes(_state: State, night: Time) -> Iterator[Run]:
+    """Play every key at its extremes, then random pairs of keys."""
+    script = [sys.executable, "tests/extremes/extremes.py", "--fanin", night.binary("fanin")]
+    judge = by_code(r"passed, \d+ failed")
+    yield Run("alone", script, judge, 1200)
+    for number in itertools.count():
+        seed = str(night.seed * 1000 + number)
+        yield Run(f"pairs-{number}", [*script, "--pairs", str(PAIRS_AT_ONCE), "--seed", seed], judge, 400)
+
+
+def losses(_state: State, night: Time) -> Iterator[Run]:
+    """Compare the profile `ns3-newreno` with ns-3 under random losses.
+
+    `FANIN_NS3` is the folder of an ns-3 of one's own.
+    """
+
+    def judge(ended: Ended) -> Verdict:
+        return Verdict(
+            ended.code == 0, last(ended.text, "equal segments|not installed"), skipped=ended.code == 3
+        )
+
+    folder = os.environ.get("FANIN_NS3")
+    for number in range(10):
+        command = [sys.executable, "tests/ns3/losses.py", "--draws", str(LOSSES_AT_ONCE)]
+        command += [
+            "--seed",
+            str(night.seed * 1000 + number * LOSSES_AT_ONCE),
+            *(["--ns3", folder] if folder else []),
+        ]
+        command += ["--mss", ("1460", "536")[number % 2]]
+        yield Run(f"{number}", command, judge, 180)
+
+
+def kernel(_state: State, night: Time) -> Iterator[Run]:
+    """Compare the profile `linux-6` with this machine's kernel under random losses."""
+
+    def judge(ended: Ended) -> Verdict:
+        return Verdict(ended.code == 0, last(ended.text, "servers equal|needs"), skipped=ended.code == 3)
+
+    for number in range(5):
+        command = [sys.executable, "tests/kernel/replay.py", "--draws", str(KERNEL_AT_ONCE)]
+        command += ["--seed", str(night.seed * 1000 + number * KERNEL_AT_ONCE), "--least", str(KERNEL_LEAST)]
+        yield Run(f"{number}", command, judge, 240)
+
+
 FED = re.compile(r"^fuzz target (.+?): ([\d,]+) inputs", re.MULTILINE)
 CLI = ("--package", "fanin-cli", "--features", "fanin-cli/bpf")
 PARTS = (
@@ -279,7 +327,7 @@ PARTS = (
     ),
     Part(
         "worlds",
-        0.24,
+        0.15,
         f"up to {WORLDS} simulated worlds with faults",
         worlds,
         ("--package", "fanin-world"),
@@ -301,6 +349,16 @@ PARTS = (
         CLI,
         is_new_each_night=True,
     ),
+    Part(
+        "extremes",
+        0.06,
+        "every key at its extremes, and random pairs of keys",
+        extremes,
+        ("--package", "fanin-cli"),
+        is_new_each_night=True,
+    ),
+    Part("losses", 0.02, "random losses in ns-3, where it is installed", losses, is_new_each_night=True),
+    Part("kernel", 0.01, "random losses on this machine's kernel", kernel, is_new_each_night=True),
     Part("family", 0.07, "100 random systems with paced credits", family, CLI, is_new_each_night=True),
 )
 

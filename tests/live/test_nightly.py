@@ -295,3 +295,17 @@ def test_each_part_reads_what_its_command_prints() -> None:
     measured = list(by_name["validation"].runs({}, night))[1]
     assert measured.judge(Ended(3, "needs root")).skipped
     assert not measured.judge(Ended(1, "drawn-01 differs")).passed
+
+
+def test_a_comparison_without_its_counterpart_is_skipped() -> None:
+    night = Time(3600, 7, "dev")
+    for part, code, text in [
+        (nightly.losses, 3, "ns-3 is not installed: apt-get install g++ libns3-dev, or --ns3 FOLDER"),
+        (nightly.kernel, 3, "the comparison with the kernel needs root, for network namespaces"),
+    ]:
+        run = next(part({}, night))
+        skipped = run.judge(Ended(code, text + "\n"))
+        assert (skipped.skipped, skipped.words) == (True, text)
+        failed = run.judge(Ended(1, "seed 7: segment 3 differs\n8 of 24 servers equal, 4 equal segments\n"))
+        assert not failed.passed
+        assert not failed.skipped
