@@ -248,9 +248,9 @@ struct Trails {
 /// A new boot of a collector's machine. Lines between the two times may be gone, which are in picoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
-    /// Time of the last line of the earlier boot. The lines before it are all there: they were written in order, and
-    /// [`lines::repair`](crate::lines::repair) cuts off a journal at the first damage.
-    last_line: u128,
+    /// Time of the last line before the last header of the earlier boot. A header is written at a start and when a journal is put
+    /// aside, and everything before it is on disk then.
+    synchronised: u128,
     /// Start of the process after the new boot.
     booted: u128,
 }
@@ -288,14 +288,14 @@ impl Trails {
         self.auditor.record(record);
     }
 
-    /// Drops an event from those with lines that may be missing, if it was completed before each gap that began after its
-    /// assignment: a collector writes its lines before it reports an event.
+    /// Drops an event from those with lines that may be missing, if no gap can have cost them. A collector writes its lines
+    /// before it reports an event.
     fn handle_completed(&mut self, event: L1Id, completed: u128) {
         let (Some(collector), Some(&assigned)) = (self.torn.get(&event), self.assigned_at.get(&event)) else {
             return;
         };
         let gaps = self.gaps.get(collector).map_or(&[][..], Vec::as_slice);
-        if gaps.iter().all(|gap| assigned > gap.booted || completed + SKEW_MAX < gap.last_line) {
+        if gaps.iter().all(|gap| assigned > gap.booted || completed + SKEW_MAX < gap.synchronised) {
             self.torn.remove(&event);
         }
     }
@@ -389,12 +389,15 @@ fn examine(
         let (mut first, mut gaps) = (None, Vec::new());
         let process = file_name(&path).split('.').next().and_then(crate::names::peer);
         // The rotated files of a process come in order, before the newest one.
-        let last_line = Cell::new(process.and_then(|process| last_lines.get(&process).copied()).unwrap_or(0));
+        let (earlier, mut synchronised) =
+            process.and_then(|process| last_lines.get(&process).copied()).unwrap_or((0, 0));
+        let last_line = Cell::new(earlier);
         let on_boot = |boot: &str, epoch_us| {
             let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
             if earlier.is_some_and(|earlier| earlier != boot) {
-                gaps.push(Gap { last_line: last_line.get(), booted: absolute(epoch_us, Instant::START) });
+                gaps.push(Gap { synchronised, booted: absolute(epoch_us, Instant::START) });
             }
+            synchronised = last_line.get();
         };
         journal::read_with_boots(machine, &path, on_boot, |epoch_us, line| {
             last_line.set(absolute(epoch_us, line.record.at));
@@ -420,7 +423,7 @@ fn examine(
             }
             _ => {}
         }
-        process.map(|process| last_lines.insert(process, last_line.get()));
+        process.map(|process| last_lines.insert(process, (last_line.get(), synchronised)));
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {

@@ -201,7 +201,7 @@ fn an_event_in_a_file_that_is_gone_is_lost() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A loss of power may cost the last lines of a collector's journal, and no line before those that are there.
+/// A loss of power may cost lines since the collector's journal was last put aside or opened, and no earlier ones.
 #[test]
 fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
     let folder = std::env::temp_dir().join(format!("fanin-excused-{}", std::process::id()));
@@ -216,13 +216,12 @@ fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
         })
         .concat();
     write("supervisor.journal", &format!("# fanin journal 1 supervisor epoch-us 0\n{lines}"));
-    // The collector's last line is of 99 s, in a file that was put aside. Its machine started again after 200 s.
+    // The collector's journal was put aside after 99 s, has a line of 150 s, and its machine started again after 200 s.
     let aside = format!("# fanin journal 1 collector-0 boot a epoch-us 0\n{} 9 received 0\n", second(99));
     write("collector-0.00001.journal", &aside);
-    write(
-        "collector-0.journal",
-        "# fanin journal 1 collector-0 boot a epoch-us 0\n# fanin journal 1 collector-0 boot b epoch-us 200000000\n",
-    );
+    let headers = ["a epoch-us 0", "b epoch-us 200000000"]
+        .map(|end| format!("# fanin journal 1 collector-0 boot {end}\n"));
+    write("collector-0.journal", &format!("{}{} 9 received 0\n{}", headers[0], second(150), headers[1]));
     write(
         "supervisor.00001.journal",
         &format!("# fanin journal 1 supervisor epoch-us 0\n{} 9 assigned 0 0 0 0\n", second(99)),

@@ -530,8 +530,7 @@ fn reassigned_events_are_forgotten() {
     assert_eq!(said(&mut collector), [(Peer::Supervisor, "ready")]);
     assert_eq!(collector.credits_withdrawn(), 12);
     answer(&mut collector, ms(3), round[0]);
-    // Its answer returned the credits, and the other event continues.
-    assert_eq!(asked(&requests(&mut collector)), [(0, 12)]);
+    assert_eq!(asked(&requests(&mut collector)), [(0, 12)], "its answer returned the credits");
     let counters = collector.counters();
     assert_eq!((counters.abandoned, counters.stale_answers, collector.waits().count()), (1, 1, 1));
 }

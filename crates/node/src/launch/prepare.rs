@@ -15,8 +15,8 @@ pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this fold
 /// Start of this first line, the same in all versions.
 const OURS_BEGINS: &str = "# Made by `fanin run`";
 
-/// Creates and locks the folder of a run. The folder of an earlier run is renamed if its journals or its stored events say
-/// that it had an event, and `overwrite` is false; otherwise its files are deleted.
+/// Creates and locks the folder of a run. The folder of an earlier run that had an event is renamed if `overwrite` is false.
+/// Otherwise its files are deleted.
 ///
 /// # Errors
 /// [`LaunchError::InUse`] if another run uses the folder, [`LaunchError::NotOurs`] if it holds files of other origin, and
