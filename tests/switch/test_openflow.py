@@ -516,6 +516,35 @@ def test_collectors_are_reached_while_our_switch_is_gone(network: Network) -> No
             )
 
 
+def test_collectors_are_reached_while_the_machine_of_our_switch_is_gone(
+    network: Network, host: dict[str, Tap]
+) -> None:
+    description = network.description(FLOWS)
+    text = description.read_text()
+    description.write_text(text.replace("[openflow]", "[openflow]\nfailover = true"))
+    network.apply(description)
+    # A second time changes nothing.
+    network.apply(description)
+    listed = network.call("ovs-ofctl", "-O", "OpenFlow13", "dump-groups", "br0")
+    assert listed.count("type=ff") == 2
+    transfer(network, "r1", "c1", REDIRECTED)
+    passed = tcp_frames(host["pep0"], "r1", "c1")
+    assert passed >= FRAMES_MIN
+    # Without power, the other end of the cable has no carrier.
+    network.call("ip", "-n", network.space("host"), "link", "set", "pep0", "down")
+    try:
+        transfer(network, "r1", "c1", REDIRECTED)
+        transfer(network, "r2", "c2", REDIRECTED)
+        assert tcp_frames(host["pep0"], "r1", "c1") == passed
+        assert tcp_frames(host["pep1"], "r2", "c2") >= FRAMES_MIN
+    finally:
+        network.call("ip", "-n", network.space("host"), "link", "set", "pep0", "up")
+    transfer(network, "r1", "c1", REDIRECTED)
+    assert tcp_frames(host["pep0"], "r1", "c1") >= passed + FRAMES_MIN
+    network.apply(description, "--remove")
+    assert "type=ff" not in network.call("ovs-ofctl", "-O", "OpenFlow13", "dump-groups", "br0")
+
+
 def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> None:
     description = network.description(FLOWS)
     network.apply(description)

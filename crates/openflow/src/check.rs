@@ -16,6 +16,8 @@ pub const HOST_PORTS_MAX: usize = 4;
 const PORT_NUMBER_MAX: u32 = 0xfeff;
 /// Tables 254 and 255 are reserved (OpenFlow 1.3 §A.3.4.1: OFPTT_MAX is 0xfe).
 const TABLE_MAX: u8 = 253;
+/// The largest group number of OpenFlow (`OFPG_MAX`).
+const GROUP_MAX: u64 = 0xffff_ff00;
 /// Number of priorities that the rules take above `openflow.priority`.
 const STAGES_ABOVE: u16 = 5;
 
@@ -404,6 +406,11 @@ impl Check<'_> {
         if !(1..=largest).contains(&openflow.priority) {
             let message = format!("the priority lies between 1 and {largest}; got {}", openflow.priority);
             problems.push(self.document.problem("openflow.priority", message));
+        }
+        let last = u64::from(openflow.group) + (self.spec.collector.len() as u64).saturating_sub(1);
+        if openflow.failover && last > GROUP_MAX {
+            let message = format!("groups have numbers up to {GROUP_MAX}; got {last} for the last one");
+            problems.push(self.document.problem("openflow.group", message));
         }
         if openflow.cookie == 0 {
             let help = "0 is the default of other controllers, and our rules are replaced and removed by their cookie";

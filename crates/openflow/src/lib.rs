@@ -26,7 +26,7 @@ mod spec;
 
 pub use check::{CheckedHybrid, HOST_PORTS_MAX};
 pub use output::{bypass, commands, flows, json, ovsdb, removal, switch_config};
-pub use rules::{Action, IpVersion, Match, PortMask, RULES_MAX, Rule, RulePriority};
+pub use rules::{Action, FailoverGroup, IpVersion, Match, PortMask, RULES_MAX, Rule, RulePriority};
 pub use spec::{
     CollectorSpec, FlowSpec, HostPortSpec, HostSpec, HybridSpec, OpenflowPort, OpenflowSpec, OpenflowVersion,
     Others, RingDefaults,

@@ -6,7 +6,7 @@ use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::check::CheckedHybrid;
-use crate::rules::{Action, IpVersion, Match, PortMask, Rule, RulePriority};
+use crate::rules::{Action, FailoverGroup, IpVersion, Match, PortMask, Rule, RulePriority, groups};
 use fanin_switch::MacPrefix;
 
 /// Packet memory of the software switch that its drivers hold.
@@ -15,14 +15,24 @@ const DRIVER_BYTES: u64 = 32 << 20;
 const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
 
 /// The rules as a file for `ovs-ofctl add-flows`. It first deletes the rules with our cookie, so that a changed
-/// description replaces an older one; with `--bundle` both happen in one transaction.
+/// description replaces an older one; with `--bundle` both happen in one transaction. With groups, it is a file for
+/// `ovs-ofctl bundle`.
 pub fn flows(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
-    let mut out = format!("delete cookie={:#x}/-1,table={}\n", openflow.cookie, openflow.table);
+    let mut out = String::new();
+    for FailoverGroup { number, host_port, direct } in groups(hybrid) {
+        let _ = writeln!(
+            out,
+            "group add_or_mod group_id={number},type=fast_failover,bucket=watch_port:{host_port},actions=output:{host_port},\
+             bucket=watch_port:{direct},actions=output:{direct}"
+        );
+    }
+    let flow = if openflow.failover { "flow " } else { "" };
+    let _ = writeln!(out, "{flow}delete cookie={:#x}/-1,table={}", openflow.cookie, openflow.table);
     for rule in hybrid.rules() {
         let _ = writeln!(
             out,
-            "add cookie={:#x},table={},priority={}{},actions={}",
+            "{flow}add cookie={:#x},table={},priority={}{},actions={}",
             openflow.cookie,
             openflow.table,
             priority(hybrid, rule),
@@ -71,7 +81,8 @@ pub fn commands(hybrid: &CheckedHybrid) -> String {
     }
     let _ = write!(
         out,
-        "\n# The rules.\n{ofctl} --bundle add-flows '{bridge}' - <<'FLOWS'\n{}FLOWS\n",
+        "\n# The rules.\n{ofctl} {} '{bridge}' - <<'FLOWS'\n{}FLOWS\n",
+        if openflow.failover { "bundle" } else { "--bundle add-flows" },
         flows(hybrid)
     );
     out
@@ -88,6 +99,9 @@ pub fn removal(hybrid: &CheckedHybrid) -> String {
         "{ofctl} del-flows '{bridge}' cookie={:#x}/-1,table={}",
         openflow.cookie, openflow.table
     );
+    for group in groups(hybrid) {
+        let _ = writeln!(out, "{ofctl} del-groups '{bridge}' group_id={}", group.number);
+    }
     for port in hybrid.host_ports() {
         let _ = writeln!(out, "{MOD_PORT} '{bridge}' {} flood || true", port.number);
     }
@@ -123,6 +137,7 @@ pub fn json(hybrid: &CheckedHybrid) -> String {
         .map(|rule| {
             let actions: Vec<Value> = match &rule.action {
                 Action::Drop => Vec::new(),
+                Action::Failover(group) => vec![json!({"type": "OUTPUT", "port": group.host_port})],
                 Action::Output(ports) => {
                     ports.iter().map(|port| json!({"type": "OUTPUT", "port": port})).collect()
                 }
@@ -241,6 +256,7 @@ impl fmt::Display for Action {
         match self {
             Self::Drop => out.write_str("drop"),
             Self::Normal => out.write_str("NORMAL"),
+            Self::Failover(group) => write!(out, "group:{}", group.number),
             Self::Output(ports) if ports.is_empty() => out.write_str("drop"),
             Self::Output(ports) => {
                 for (index, port) in ports.iter().enumerate() {

@@ -89,8 +89,34 @@ pub enum Action {
     Drop,
     /// Sends the frame out of these ports, except its input port.
     Output(Vec<u32>),
+    /// Sends the frame through a fast-failover group: out of the host port, or while that has no link, out of the
+    /// collector's port.
+    Failover(FailoverGroup),
     /// Forwards by the switch's own learning (reserved port NORMAL).
     Normal,
+}
+
+/// A fast-failover group of OpenFlow (1.3 §5.6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailoverGroup {
+    /// Number of the group.
+    pub number: u32,
+    /// Host port to the software switch.
+    pub host_port: u32,
+    /// Port to the collector.
+    pub direct: u32,
+}
+
+/// The fast-failover groups, one for each redirected collector; none without `openflow.failover`.
+pub(crate) fn groups(hybrid: &CheckedHybrid) -> Vec<FailoverGroup> {
+    (0..hybrid.spec().collector.len()).filter_map(|collector| group(hybrid, collector)).collect()
+}
+
+fn group(hybrid: &CheckedHybrid, collector: usize) -> Option<FailoverGroup> {
+    let spec = hybrid.spec();
+    let host_port = hybrid.host_port_of(collector).filter(|_| spec.openflow.failover)?.number;
+    let direct = hybrid.number(&spec.collector[collector].port);
+    Some(FailoverGroup { number: spec.openflow.group + collector as u32, host_port, direct })
 }
 
 /// All rules, the highest priority first. Overlapping rules of one stage have the same action.
@@ -121,12 +147,16 @@ pub(crate) fn rules(hybrid: &CheckedHybrid) -> Result<Vec<Rule>, usize> {
             if spec.flow.is_empty() { vec![&any] } else { spec.flow.iter().collect() };
         let meant =
             |flow: &&FlowSpec| flow.collectors.is_empty() || flow.collectors.contains(&collector.name);
+        let action = match group(hybrid, index) {
+            Some(group) => Action::Failover(group),
+            None => Action::Output(vec![host_port.number]),
+        };
         let mut redirected = HashSet::new();
         for flow in flows.into_iter().filter(meant) {
             for matches in expand(collector, flow, spec.openflow.port_masks) {
                 // The ports of two flows may overlap.
                 if redirected.insert(matches) {
-                    rules.push(rule(RulePriority::Redirect, matches, Action::Output(vec![host_port.number])));
+                    rules.push(rule(RulePriority::Redirect, matches, action.clone()));
                 }
             }
         }

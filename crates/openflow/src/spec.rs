@@ -47,6 +47,11 @@ pub struct OpenflowSpec {
     pub port_masks: bool,
     /// The datapath's number, for controllers that take rules as JSON.
     pub datapath: u64,
+    /// True if frames to a collector go straight to it while their host port has no link. The switch must support
+    /// fast-failover groups. Rules as JSON have none.
+    pub failover: bool,
+    /// Number of the first of these groups; each redirected collector has one.
+    pub group: u32,
 }
 
 impl Default for OpenflowSpec {
@@ -60,6 +65,8 @@ impl Default for OpenflowSpec {
             others: Others::Normal,
             port_masks: true,
             datapath: 1,
+            failover: false,
+            group: 0xfa41,
         }
     }
 }

@@ -77,6 +77,7 @@ fn walk(hybrid: &CheckedHybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32
         let ports = match first.map(|rule| &rule.action) {
             None | Some(Action::Drop) => Vec::new(),
             Some(Action::Output(ports)) => ports.clone(),
+            Some(Action::Failover(group)) => vec![group.host_port],
             // A switch without learned stations floods, and host ports have `no-flood`.
             Some(Action::Normal) => hybrid.spec().port.iter().map(|port| port.number).collect(),
         };
