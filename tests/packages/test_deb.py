@@ -134,6 +134,29 @@ def test_a_service_that_cannot_start_yet_is_tried_until_it_can(host: Machine, un
     host.run("systemctl", "daemon-reload")
 
 
+def test_a_switch_that_hangs_is_started_again(host: Machine) -> None:
+    unit = "fanin-switch@pair.service"
+    host.run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")
+    ports = "".join(f'[[port]]\nname = "{name}"\ninterface = "{name}"\n' for name in ("left", "right"))
+    host.put("/etc/fanin/pair.toml", f'[switch]\nname = "pair"\nmemory = "16 MiB"\n{ports}'.encode())
+    host.run("mkdir", "--parents", f"/run/systemd/system/{unit}.d")
+    host.put(f"/run/systemd/system/{unit}.d/soon.conf", b"[Service]\nWatchdogSec=1\nTimeoutAbortSec=1\n")
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", unit, both=True)
+    # It gives more signs of life than one while it works.
+    started = state(host, unit, "WatchdogTimestampMonotonic")
+    wait_for(lambda: state(host, unit, "WatchdogTimestampMonotonic") != started, "a sign of life")
+    assert state(host, unit, "NRestarts") == ["0"]
+    host.run("systemctl", "kill", "--signal=STOP", unit)
+    report = lambda: host.run("journalctl", "-u", unit, "-n", "20", both=True)  # noqa: E731
+    again = lambda: state(host, unit, "NRestarts", "ActiveState") == ["1", "active"]  # noqa: E731
+    wait_for(again, "the switch is started again", report)
+    host.run("systemctl", "stop", unit)
+    host.run("rm", "-r", f"/run/systemd/system/{unit}.d", "/etc/fanin/pair.toml")
+    host.run("ip", "link", "delete", "left")
+    host.run("systemctl", "daemon-reload")
+
+
 def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machine) -> None:
     host.put("/etc/fanin/system.toml", SYSTEM.encode())
     host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())

@@ -30,6 +30,7 @@ mod prefetch;
 mod random;
 mod run;
 mod schema;
+mod service;
 mod snapshot;
 mod sync;
 mod sys;
@@ -49,6 +50,7 @@ pub use frame::{ETHERNET_HEADER, Ethernet, IpHeader, TAG_BYTES, checksum, checks
 pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, Pool};
 pub use run::{Running, StartError, SwitchResult};
+pub use service::ServiceNotifier;
 pub use snapshot::{
     Cause, Dropped, HISTOGRAM_BUCKETS, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot,
     Snapshot, Station, Tally, WorkerSnapshot,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use fanin_switch::config::ControlSpec;
 use fanin_switch::control::{ControlServer, ControlSettings};
-use fanin_switch::{Config, Running, SwitchResult};
+use fanin_switch::{Config, Running, ServiceNotifier, SwitchResult};
 use fanin_units::Bytes;
 
 use crate::failure::Failure;
@@ -75,9 +75,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             output::print(&format!("control and metrics at http://{address}\n"))?;
         }
     }
+    let mut service = ServiceNotifier::from_environment();
+    service.ready();
     while !stop.load(Ordering::Relaxed) && !running.has_failed() {
         std::thread::sleep(LOOK_EVERY);
+        // Each worker answers between two of its rounds.
+        service.watch(|| running.control().snapshot(false).is_ok());
     }
+    service.stopping();
     let ended = running.stop();
     if !arguments.quiet {
         output::print(&text(&ended))?;
