@@ -1,12 +1,16 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
-Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list].
-Each bug is a small change of one file, which is taken back afterwards. The files must have no changes of
-their own.
+Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list]
+                            [--build] [--table FILE]
+Each bug is a small change of one file. One program has all of them: each changed function is there once without
+a bug and once with each of its bugs. The variable FANIN_PLANTED names the bug that acts. The program is built
+from a copy of the tree in target/planted. `--build` only builds it, and prints its path. `--table` prints the
+rows of docs/engineering/worlds.md from lines that an earlier call has printed.
 See docs/engineering/worlds.md.
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -75,8 +79,8 @@ BUGS = [
     Bug(
         "journal-name-not-synchronised",
         f"{NODE}/journal.rs",
-        "            lines::sync_folder(machine, path)?;\n",
-        "",
+        "            lines::sync_folder(machine, path)?;\n        }\n        Ok(Self {",
+        "        }\n        Ok(Self {",
     ),
     Bug(
         "names-of-a-rotation-not-synchronised",
@@ -117,8 +121,8 @@ BUGS = [
     Bug(
         "failed-group-not-cut-off",
         f"{NODE}/store.rs",
-        "open.file.set_len(bytes).and_then(|()| open.file.seek(SeekFrom::Start(bytes)))",
-        "open.file.seek(SeekFrom::Current(0))",
+        "        open.file.set_len(bytes)?;\n        open.file.seek(SeekFrom::Start(bytes))?;\n",
+        "        open.file.seek(SeekFrom::Current(0))?;\n",
     ),
     Bug(
         "torn-file-not-cut",
@@ -179,9 +183,9 @@ BUGS = [
     Bug(
         "clear-before-stored",
         f"{FLOW}/collector/ship.rs",
-        "        // A copy stays here until the event is on the logger's disk.\n",
-        "        self.clear_later(now, event);\n"
-        "        self.finish(now, index, Outcome::Stored);\n        return Ok(());\n",
+        "        self.record(now, event, EventStep::Shipped { logger, attempt, stream, bytes, missing });\n",
+        "        self.record(now, event, EventStep::Shipped { logger, attempt, stream, bytes, missing });\n"
+        "        self.finish(now, index, Outcome::Stored);\n",
     ),
     Bug(
         "nothing-again-after-a-lost-logger",
@@ -193,9 +197,8 @@ BUGS = [
     Bug(
         "a-collector-that-stops-announces-units",
         f"{FLOW}/collector/units.rs",
-        "        if self.is_stopping || self.shipping >= self.config.shipping_max {\n"
-        "            self.withheld",
-        "        if self.shipping >= self.config.shipping_max {\n            self.withheld",
+        "        if self.is_stopping || self.shipping >= self.config.shipping_max {\n            assert!",
+        "        if self.shipping >= self.config.shipping_max {\n            assert!",
     ),
     Bug(
         "a-collector-stops-without-an-answer",
@@ -267,8 +270,8 @@ BUGS = [
     Bug(
         "a-leader-goes-on-alone-without-a-vote",
         f"{NODE}/roles/paired/mod.rs",
-        "            self.proposer.propose(now, self.known, self.alone());\n            // Once",
-        "            let next = self.alone();\n            self.learn(now, next);\n            // Once",
+        "            self.proposer.propose(now, self.known, self.alone());\n            // One call",
+        "            let next = self.alone();\n            self.learn(now, next);\n            // One call",
     ),
     Bug(
         "a-replaced-leader-is-not-fenced",
@@ -328,41 +331,103 @@ BUGS = [
 ]
 
 
-def world(profile: str, *arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] | str:
-    """Run the command of the worlds; past the limit, the result is its last line of progress."""
-    folder = "debug" if profile == "dev" else profile
-    command = [str(ROOT / "target" / folder / "fanin-world"), *arguments]
+# Reads the name of the acting bug once.
+PLANTED = """
+pub(crate) fn planted(name: &str) -> bool {
+    static NAME: std::sync::LazyLock<String> =
+        std::sync::LazyLock::new(|| std::env::var("FANIN_PLANTED").unwrap_or_default());
+    *NAME == name
+}
+"""
+
+
+def body_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the range of the body of the function around a range of a file that rustfmt has formatted."""
+    opens = [
+        found
+        for found in re.finditer(r"^( *)(pub(\(\w+\))? )?fn \w", text[:start], re.MULTILINE)
+        if re.search(rf"^{found[1]}}}$", text[found.end() : start], re.MULTILINE) is None
+    ]
+    indent = opens[-1][1]
+    opened = re.compile(rf"^({indent}fn .*|{indent}pub.* fn .*|{indent}\).*|{indent}){{$", re.MULTILINE)
+    begin = opened.search(text, opens[-1].start())
+    closed = re.compile(rf"^{indent}}}$", re.MULTILINE).search(text, end)
+    if begin is None or closed is None or begin.end() > start:
+        sys.exit(f"no function is around this text: {text[start:end]}")
+    return begin.end(), closed.start()
+
+
+def planted(text: str, bugs: list[Bug]) -> str:
+    """Return the text of a file with all its bugs, each of which acts if it is named."""
+    bodies: dict[tuple[int, int], list[tuple[str, str]]] = {}
+    for bug in bugs:
+        if text.count(bug.old) != 1:
+            sys.exit(f"{bug.name}: the text to change is {text.count(bug.old)} times in {bug.path}")
+        at = text.index(bug.old)
+        begin, end = body_around(text, at, at + len(bug.old))
+        changed = text[begin:end].replace(bug.old, bug.new)
+        bodies.setdefault((begin, end), []).append((bug.name, changed))
+    for (begin, end), variants in sorted(bodies.items(), reverse=True):
+        branches = "".join(f'if crate::planted("{name}") {{{body}}} else ' for name, body in variants)
+        text = f"{text[:begin]}\n{branches}{{{text[begin:end]}}}\n{text[end:]}"
+    return text
+
+
+def build(profile: str) -> Path:
+    """Build the program with all bugs, and return its path."""
+    folder = ROOT / "target" / "planted"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    texts = {}
+    for path in listed.stdout.split("\0"):
+        # Crates include files of other folders, too.
+        if path.endswith((".rs", ".toml", ".lock")) or path.startswith("crates/"):
+            texts[path] = (ROOT / path).read_bytes()
+    by_path: dict[str, list[Bug]] = {}
+    for bug in BUGS:
+        by_path.setdefault(bug.path, []).append(bug)
+    for path, bugs in by_path.items():
+        texts[path] = planted(texts[path].decode(), bugs).encode()
+    for crate in sorted({path.rpartition("/src/")[0] for path in by_path}):
+        path = f"{crate}/src/lib.rs"
+        texts[path] = texts[path].replace(b"#![no_std]", b"") + PLANTED.encode()
+    for path, content in texts.items():
+        copy = folder / "tree" / path
+        # An unchanged file keeps its time, so that cargo builds its crate once.
+        if not copy.is_file() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+    command = ["cargo", "build", "--quiet", "--profile", profile, "--package", "fanin-world"]
+    command += ["--target-dir", str(folder / "target")]
+    built = subprocess.run(command, cwd=folder / "tree", text=True, capture_output=True, check=False)
+    if built.returncode != 0:
+        sys.exit(f"the program with all bugs does not build:\n{built.stderr}")
+    return folder / "target" / ("debug" if profile == "dev" else profile) / "fanin-world"
+
+
+def check(program: Path, bug: Bug, seeds: int, limit_s: float) -> str:
+    """Play worlds with a bug until one fails, and return what came out."""
+    command = [str(program), "campaign", "--seeds", str(seeds), "--failures", "1"]
+    environment = {**os.environ, "FANIN_PLANTED": bug.name}
+    start = time.monotonic()
     try:
-        return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=limit_s)
+        said = subprocess.run(
+            command, env=environment, text=True, capture_output=True, check=False, timeout=limit_s
+        )
     except subprocess.TimeoutExpired as expired:
-        said = expired.stderr or b""
-        lines = (said if isinstance(said, str) else said.decode(errors="replace")).splitlines()
-        return lines[-1].partition(" of ")[0] if lines else "0"
+        lines = (expired.stderr or b"0").decode(errors="replace").splitlines()
+        return f"| {bug.name} | **not found** in {lines[-1].partition(' of ')[0]} seeds within {limit_s:.0f} s |"
+    found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
+    if found is None:
+        return f"| {bug.name} | **not found** in {seeds} seeds |"
+    played = said.stdout.partition(" of ")[0]
+    return f"| {bug.name} | {played} seeds, {time.monotonic() - start:.0f} s | {found[2][:110]} |"
 
 
-def check(bug: Bug, seeds: int, limit_s: float, profile: str) -> str:
-    """Plant a bug, play worlds, take it back, and return what came out."""
-    path = ROOT / bug.path
-    text = path.read_text()
-    if text.count(bug.old) != 1:
-        return f"| {bug.name} | the text to change is there {text.count(bug.old)} times |"
-    try:
-        path.write_text(text.replace(bug.old, bug.new))
-        build = ["cargo", "build", "--quiet", "--profile", profile, "--package", "fanin-world"]
-        built = subprocess.run(build, cwd=ROOT, text=True, capture_output=True, check=False)
-        if built.returncode != 0:
-            return f"| {bug.name} | does not build: {re.findall('error.*', built.stderr)[:2]} |"
-        start = time.monotonic()
-        said = world(profile, "campaign", "--seeds", str(seeds), "--failures", "1", limit_s=limit_s)
-        if isinstance(said, str):
-            return f"| {bug.name} | **not found** in {said} seeds within {limit_s:.0f} s |"
-        found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
-        if found is None:
-            return f"| {bug.name} | **not found** in {seeds} seeds |"
-        played = said.stdout.partition(" of ")[0]
-        return f"| {bug.name} | {played} seeds, {time.monotonic() - start:.0f} s | {found[2][:110]} |"
-    finally:
-        path.write_text(text)
+def table(lines: list[str]) -> str:
+    """Return the rows of the document's table from printed lines: each bug with its seeds, in the bugs' order."""
+    said = dict(re.findall(r"^\| ([\w-]+) \| (?:(.*?)(?: seeds.*)?) \|", "\n".join(lines), re.MULTILINE))
+    rows = [f"| {bug.name.replace('-', ' ')} | {said.get(bug.name, 'not played')} |" for bug in BUGS]
+    return "\n".join(["| bug | seeds |", "|---|---|", *rows]) + "\n"
 
 
 def main() -> None:
@@ -373,17 +438,22 @@ def main() -> None:
     parser.add_argument("--profile", default="release", help="dev builds faster, and checks debug assertions")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build", action="store_true", help="build the program with all bugs, and print its path")
+    parser.add_argument("--table", type=Path, help="print the table from lines of an earlier call")
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
     if arguments.list:
         sys.stdout.writelines(f"{bug.name}: {bug.path}\n" for bug in bugs)
         return
-    files = sorted({bug.path for bug in bugs})
-    changed = ["git", "diff", "--quiet", "HEAD", "--", *files]
-    if subprocess.run(changed, cwd=ROOT, check=False).returncode != 0:
-        sys.exit("commit the changes of these files first: " + " ".join(files))
+    if arguments.table:
+        sys.stdout.write(table(arguments.table.read_text().splitlines()))
+        return
+    program = build(arguments.profile)
+    if arguments.build:
+        sys.stdout.write(f"{program}\n")
+        return
     for bug in bugs:
-        sys.stdout.write(check(bug, arguments.seeds, arguments.limit, arguments.profile) + "\n")
+        sys.stdout.write(check(program, bug, arguments.seeds, arguments.limit) + "\n")
         sys.stdout.flush()
 
 
