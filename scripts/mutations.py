@@ -2,10 +2,10 @@
 
 Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list]
                             [--build] [--table FILE]
-Each bug is a small change of one file. One program has all of them: each changed function is there once without
-a bug and once with each of its bugs. The variable FANIN_PLANTED names the bug that acts. The program is built
-from a copy of the tree in target/planted. `--build` only builds it, and prints its path. `--table` prints the
-rows of docs/engineering/worlds.md from lines that an earlier call has printed.
+Each bug is a small change of one file. One program has all of them: each changed function is there once
+without a bug and once with each of its bugs. The variable FANIN_PLANTED names the bug that acts. The
+program is built from a copy of the tree in target/planted. `--build` only builds it, and prints its path.
+`--table` writes the table of docs/engineering/worlds.md from lines that an earlier call has printed.
 See docs/engineering/worlds.md.
 """
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "engineering" / "worlds.md"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Bug:
 
 
 MESSAGE, NODE, FLOW = "crates/message/src/endpoint", "crates/node/src", "crates/dataflow/src"
+POOL = "crates/message/src/pool.rs"
 
 BUGS = [
     Bug(
@@ -45,6 +47,31 @@ BUGS = [
         f"{MESSAGE}/transfer.rs",
         "} else if more {\n                        self.look_again(index, false);",
         "} else if more {",
+    ),
+    Bug(
+        "a-peer-takes-all-memory",
+        POOL,
+        "        held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max || !pool.is_scarce(bytes)\n",
+        "        held + bytes < u64::MAX || pool.is_scarce(bytes)\n",
+    ),
+    Bug(
+        "memory-of-a-peer-does-not-come-back",
+        POOL,
+        "        self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);\n",
+        "",
+    ),
+    Bug(
+        "a-stopped-peer-waits-for-all-its-memory",
+        POOL,
+        "        self.wanted_bytes.store(0, Ordering::SeqCst);\n",
+        "        if self.held_bytes() > 0 {\n            return false;\n        }\n"
+        "        self.wanted_bytes.store(0, Ordering::SeqCst);\n",
+    ),
+    Bug(
+        "a-peer-that-waited-for-memory-is-not-read",
+        f"{MESSAGE}/timers.rs",
+        "                slot.last_in = now;\n                self.watch(index);\n",
+        "                slot.last_in = now;\n",
     ),
     Bug(
         "no-heartbeats",
@@ -414,20 +441,28 @@ def check(program: Path, bug: Bug, seeds: int, limit_s: float) -> str:
             command, env=environment, text=True, capture_output=True, check=False, timeout=limit_s
         )
     except subprocess.TimeoutExpired as expired:
-        lines = (expired.stderr or b"0").decode(errors="replace").splitlines()
-        return f"| {bug.name} | **not found** in {lines[-1].partition(' of ')[0]} seeds within {limit_s:.0f} s |"
+        last = (expired.stderr or b"0").decode(errors="replace").splitlines()[-1]
+        played = last.partition(" of ")[0]
+        return f"| {bug.name} | **not found** in {played} seeds within {limit_s:.0f} s |"
     found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
     if found is None:
         return f"| {bug.name} | **not found** in {seeds} seeds |"
-    played = said.stdout.partition(" of ")[0]
-    return f"| {bug.name} | {played} seeds, {time.monotonic() - start:.0f} s | {found[2][:110]} |"
+    # All smaller seeds have been played, too.
+    needed = int(found[1]) + 1
+    return f"| {bug.name} | {needed} seeds, {time.monotonic() - start:.0f} s | {found[2][:110]} |"
 
 
-def table(lines: list[str]) -> str:
-    """Return the rows of the document's table from printed lines: each bug with its seeds, in the bugs' order."""
-    said = dict(re.findall(r"^\| ([\w-]+) \| (?:(.*?)(?: seeds.*)?) \|", "\n".join(lines), re.MULTILINE))
-    rows = [f"| {bug.name.replace('-', ' ')} | {said.get(bug.name, 'not played')} |" for bug in BUGS]
-    return "\n".join(["| bug | seeds |", "|---|---|", *rows]) + "\n"
+def write_table(lines: str) -> None:
+    """Write the document's table of bugs and seeds, in the bugs' order, from printed lines."""
+    said = dict(re.findall(r"^\| ([\w-]+) \| (.*?)(?: seeds.*)? \|", lines, re.MULTILINE))
+    rows = [f"| {bug.name.replace('-', ' ')} | {said.get(bug.name, 'not played')} |\n" for bug in BUGS]
+    head = "| bug | seeds |\n|---|---|\n"
+    text, tables = re.subn(
+        rf"{re.escape(head)}(\|.*\n)*", lambda _: head + "".join(rows), DOCUMENT.read_text()
+    )
+    if tables != 1:
+        sys.exit(f"{DOCUMENT} has {tables} tables of bugs")
+    DOCUMENT.write_text(text)
 
 
 def main() -> None:
@@ -438,15 +473,15 @@ def main() -> None:
     parser.add_argument("--profile", default="release", help="dev builds faster, and checks debug assertions")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--build", action="store_true", help="build the program with all bugs, and print its path")
-    parser.add_argument("--table", type=Path, help="print the table from lines of an earlier call")
+    parser.add_argument("--build", action="store_true", help="print the path of the built program")
+    parser.add_argument("--table", type=Path, help="write the table from lines of an earlier call")
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
     if arguments.list:
         sys.stdout.writelines(f"{bug.name}: {bug.path}\n" for bug in bugs)
         return
     if arguments.table:
-        sys.stdout.write(table(arguments.table.read_text().splitlines()))
+        write_table(arguments.table.read_text())
         return
     program = build(arguments.profile)
     if arguments.build:

@@ -61,6 +61,16 @@ impl Partial {
         self.memory.as_ref().is_none_or(|memory| memory.ends_wait(pool))
     }
 
+    /// Returns true if the peer waits for a buffer that its limit does not permit now.
+    pub(crate) fn is_peer_full(&self, pool: &BufferPool) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.is_full(pool))
+    }
+
+    /// Returns the bytes of the buffers that hold the peer's messages.
+    pub(crate) fn peer_bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.held_bytes())
+    }
+
     /// Returns the received bytes of the incomplete frame, header included; zero between frames.
     pub fn received(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)

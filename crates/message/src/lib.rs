@@ -75,7 +75,7 @@ pub use limits::{Limits, RESERVED_KINDS, Timing};
 pub use net::{Interest, Readiness, SimulatedNetwork, SimulatedSocket};
 pub use options::{Address, Backend, ConnectionOptions, EndpointSettings, Greeting, SameName};
 pub use outbox::Unsent;
-pub use pool::Payload;
+pub use pool::{Payload, ReceiveMemory};
 pub use socket::{Misfit, OptionError, OsError, SocketError, SocketOptions, clamp_window};
 pub use tcp_info::TcpInfo;
 pub use tls::{Tls, TlsError};

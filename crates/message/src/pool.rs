@@ -247,6 +247,16 @@ impl PeerMemory {
         held == 0 || bytes == 0 || held + bytes <= self.held_bytes_max || !pool.is_scarce(bytes)
     }
 
+    /// Returns the bytes of the buffers that hold the peer's messages.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if the peer waits for a buffer that its limit does not permit now.
+    pub(crate) fn is_full(&self, pool: &BufferPool) -> bool {
+        !self.fits(self.wanted_bytes.load(Ordering::SeqCst), pool)
+    }
+
     fn release(&self, bytes: u64, pool: &Shared) {
         self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
         let wanted = self.wanted_bytes.load(Ordering::SeqCst);
@@ -254,6 +264,19 @@ impl PeerMemory {
             pool.waker.wake();
         }
     }
+}
+
+/// Use of the memory in which an endpoint receives bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceiveMemory {
+    /// Bytes of all buffers in use: of received messages, of incomplete ones, and the read block.
+    pub lent_bytes: u64,
+    /// Bytes of the buffers that hold the messages of one connected peer; the largest number of all peers.
+    pub peer_bytes: u64,
+    /// True if reading from a peer is stopped until its own messages are dropped.
+    pub is_peer_stopped: bool,
+    /// True if reading from a connection is stopped although there is memory for it.
+    pub is_stopped_with_room: bool,
 }
 
 /// Buffers of one endpoint, with a limit of the bytes lent.
@@ -307,16 +330,21 @@ impl BufferPool {
     /// memory returns.
     pub(crate) fn admits(&self, bytes: u64) -> bool {
         let shared = &self.shared;
-        let fits = |lent: u64| lent == 0 || lent + bytes <= shared.lent_bytes_max;
-        if !fits(self.lent_bytes()) {
+        if !self.has_room(bytes) {
             shared.wanted.store(true, Ordering::SeqCst);
             // Memory may have returned between the two lines above, before `wanted` was set.
-            if !fits(shared.lent_bytes.load(Ordering::SeqCst)) {
+            if !self.has_room(bytes) {
                 return false;
             }
             shared.wanted.store(false, Ordering::SeqCst);
         }
         true
+    }
+
+    /// Returns true if the limit permits to lend `bytes`, or if nothing is lent.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        let lent = self.shared.lent_bytes.load(Ordering::SeqCst);
+        lent == 0 || lent + bytes <= self.shared.lent_bytes_max
     }
 
     /// Lends a buffer of at least `bytes`, even beyond the limit; the caller bounds their number.

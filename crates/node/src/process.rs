@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{EventRecord, EventStep, Message, Peer};
+use fanin_message::ReceiveMemory;
 use fanin_units::Instant;
 
 use crate::clock::{ProcessClock, std_duration};
@@ -150,8 +151,8 @@ pub struct HeldByProcess {
     pub messages_invalid: u64,
     /// Messages that wait for a connection to take them.
     pub backlog: usize,
-    /// Bytes of received and of incomplete messages in memory.
-    pub receive_bytes: u64,
+    /// Memory of received and of incomplete messages.
+    pub receive_memory: ReceiveMemory,
     /// Bytes of the journal that are not committed.
     pub journal_bytes: usize,
     /// Lines of the journal that were dropped.
@@ -458,13 +459,13 @@ impl<N: RoleNode> Turns for Process<N> {
     }
 
     fn held(&self) -> HeldByProcess {
-        let (backlog, receive_bytes) = self.wire.held();
+        let (backlog, receive_memory) = self.wire.held();
         HeldByProcess {
             connected: self.wire.connected(),
             connections_lost: self.wire.counters().connections_lost,
             messages_invalid: self.wire.counters().messages_invalid,
             backlog,
-            receive_bytes,
+            receive_memory,
             journal_bytes: self.journal.waiting_bytes(),
             journal_dropped: self.journal.dropped(),
             tables: self.node.tables(),

@@ -129,12 +129,15 @@ pub(crate) struct WorldNetwork {
     capacity: usize,
     /// The most segments for the bytes of one call.
     pieces_max: u64,
-    pub(crate) limits: EndpointLimits,
+    /// Limits of the endpoints of all machines.
+    pub(crate) limits: Vec<EndpointLimits>,
 }
 
 impl WorldNetwork {
     pub(crate) fn new(hosts: usize) -> Self {
         let link = MachineLink { latency_ns: 50_000, cut_until: 0, resend_ns: 0, extra_ns: 0 };
+        let limits =
+            EndpointLimits { receive_block_bytes: 128 << 10, outbox_bytes_max: 64 << 20, memory: None };
         Self {
             sockets: BTreeMap::new(),
             listening: BTreeMap::new(),
@@ -144,7 +147,7 @@ impl WorldNetwork {
             next: 0,
             capacity: 1 << 16,
             pieces_max: 1,
-            limits: EndpointLimits { receive_block_bytes: 128 << 10, outbox_bytes_max: 64 << 20 },
+            limits: vec![limits; hosts],
         }
     }
 
@@ -377,8 +380,7 @@ impl SimulatedNetwork for ProcessNetwork {
     }
 
     fn limits(&self, limits: Limits) -> Limits {
-        let EndpointLimits { receive_block_bytes, outbox_bytes_max } = self.shared.lock().net.limits;
-        Limits { receive_block_bytes, outbox_bytes_max, ..limits }
+        self.shared.lock().net.limits[self.life.host].applied(limits)
     }
 
     fn listen(&mut self, address: SocketAddr) -> Result<Box<dyn SimulatedSocket>, OsError> {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use fanin_dataflow::Random;
-use fanin_message::{SharedKey, Versions};
+use fanin_message::{Limits, SharedKey, Versions};
 use fanin_node::codec::VERSIONS;
 use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::machine::HostMachine;
@@ -78,6 +78,29 @@ pub(crate) struct ProcessPlace {
 pub(crate) struct EndpointLimits {
     pub(crate) receive_block_bytes: usize,
     pub(crate) outbox_bytes_max: u64,
+    /// Memory for received messages, if it is scarce.
+    pub(crate) memory: Option<ScarceMemory>,
+}
+
+/// Memory for received messages that events in progress fill.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScarceMemory {
+    pub(crate) bytes_max: u64,
+    pub(crate) peer_bytes_max: u64,
+}
+
+impl EndpointLimits {
+    /// Returns the limits of an endpoint that has `real` ones outside of a world.
+    pub(crate) fn applied(self, real: Limits) -> Limits {
+        let Self { receive_block_bytes, outbox_bytes_max, memory } = self;
+        let limits = Limits { receive_block_bytes, outbox_bytes_max, ..real };
+        memory.map_or(limits.clone(), |ScarceMemory { bytes_max, peer_bytes_max }| Limits {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            receive_bytes_max: bytes_max,
+            peer_receive_bytes_max: peer_bytes_max,
+            ..limits
+        })
+    }
 }
 
 /// The system and the faults of one seed.
@@ -109,6 +132,8 @@ pub(crate) struct WorldPlan {
 }
 
 const MS: u64 = 1_000_000;
+/// The largest message where memory is scarce: an event has at most nine fragments of 1 kB.
+pub(crate) const MESSAGE_BYTES_MAX: u32 = 10 << 10;
 /// Span of time in which faults begin.
 const FAULTS_FROM: u64 = 50 * MS;
 const FAULTS_TO: u64 = 1500 * MS;
@@ -127,7 +152,11 @@ impl WorldPlan {
             places.extend((0..count).map(|index| ProcessPlace { role, index: index as u16 }));
         }
         let is_rolling = between(random, 1, 8) == 1;
-        let scenario = scenario(random, readouts, collectors, loggers, is_rolling);
+        // Draws of its own: the rest of a seed does not depend on them.
+        let mut own = Random::new(!random.clone().bits());
+        // Scarce memory costs fragments, which restarts in order must not.
+        let is_scarce = !is_rolling && between(&mut own, 1, 3) == 1;
+        let (scenario, events_max) = scenario(random, readouts, collectors, loggers, is_rolling, is_scarce);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
             places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
@@ -157,10 +186,21 @@ impl WorldPlan {
             faults = succession.draw_faults(&mut own);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         }
-        let limits = EndpointLimits {
+        let mut limits = EndpointLimits {
             receive_block_bytes: [4 << 10, 16 << 10, 128 << 10][between(&mut own, 0, 2) as usize],
             outbox_bytes_max: [1 << 10, 16 << 10, 64 << 20][between(&mut own, 0, 2) as usize],
+            memory: None,
         };
+        if is_scarce {
+            limits.receive_block_bytes = 4 << 10;
+            // Each fragment of an event in progress holds a block. Not all of them fit, and a peer's part keeps room for the
+            // answers of loggers, with which a collector finishes its events. One peer may hold half of the blocks while
+            // others have none. Each may exceed its part by a message and a block.
+            let blocks = (readouts * events_max * 3 / 4 + 6).max(11 * readouts + 1);
+            let bytes_max = blocks * limits.receive_block_bytes as u64;
+            let peer_bytes_max = bytes_max / (2 * places.len() as u64);
+            limits.memory = Some(ScarceMemory { bytes_max, peer_bytes_max });
+        }
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
         Self {
             places,
@@ -181,6 +221,13 @@ impl WorldPlan {
 
     pub(crate) fn has_standby(&self) -> bool {
         self.places.iter().filter(|place| place.role == Role::Supervisor).count() > 1
+    }
+
+    /// Returns the limits of the endpoint of one machine's process.
+    pub(crate) fn limits_of(&self, host: Host) -> EndpointLimits {
+        // Supervisors send each other pieces of their log that are larger than any event.
+        let memory = self.limits.memory.filter(|_| self.places[host].role != Role::Supervisor);
+        EndpointLimits { memory, ..self.limits }
     }
 
     /// Returns the system as the process of one machine reads it from its file.
@@ -232,9 +279,19 @@ fn versions(random: &mut Random, hosts: usize, is_rolling: bool) -> (Vec<Version
     }
 }
 
-/// Draws the text of a small scenario with short times.
-fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, is_rolling: bool) -> String {
+/// Draws the text of a small scenario with short times. Returns the most events in progress of a collector, too.
+fn scenario(
+    random: &mut Random,
+    readouts: u64,
+    collectors: u64,
+    loggers: u64,
+    is_rolling: bool,
+    is_scarce: bool,
+) -> (String, u64) {
     let mut pick = |least, most| between(random, least, most);
+    // More events in progress fill the memory.
+    let (more_units, factor) = if is_scarce { (9, 25) } else { (0, 1) };
+    let (units, shipping);
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write!(
@@ -249,8 +306,11 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, i
         pick(1, 3),
         [10, 100, 1000][pick(0, 2) as usize],
         pick(0, 500),
-        pick(1, 3),
-        pick(1, 20),
+        {
+            units = more_units + pick(1, 3);
+            units
+        },
+        factor * pick(1, 20),
         pick(10, 60),
         pick(1, 20),
         pick(1, 9),
@@ -272,11 +332,14 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, i
         pick(50, 600),
         pick(600, 1500),
         [64, 1000][pick(0, 1) as usize],
-        pick(1, 4),
+        {
+            shipping = pick(1, 4);
+            shipping
+        },
         [8, 64, 500][pick(0, 2) as usize],
         [0, 2, 16][pick(0, 2) as usize],
     );
-    text
+    (text, units + shipping)
 }
 
 /// Adds the loss of a supervisor for good, in two of three worlds. Half of these lose all their other faults.

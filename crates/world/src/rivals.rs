@@ -103,10 +103,11 @@ mod tests {
     /// Seeds draw each situation of the succession, and endpoints with small limits.
     #[test]
     fn seeds_draw_contests_and_small_limits() {
-        let (mut votes, mut one_way, mut pairs, mut small) = (0, 0, 0, 0);
+        let (mut votes, mut one_way, mut pairs, mut small, mut scarce) = (0, 0, 0, 0, 0);
         for seed in 0..3000 {
             let plan = WorldPlan::draw(&mut Random::new(seed));
-            small += u32::from(plan.limits.receive_block_bytes == 4096);
+            small += u32::from(plan.limits.outbox_bytes_max == 1024);
+            scarce += u32::from(plan.limits.memory.is_some());
             let has = |is: fn(&InjectedFault) -> bool| plan.faults.iter().any(|fault| is(&fault.kind));
             if plan.has_standby() && has(|kind| matches!(kind, InjectedFault::Cut(0, _))) {
                 votes += u32::from(has(|kind| matches!(kind, InjectedFault::LoseVote(_))));
@@ -116,5 +117,7 @@ mod tests {
         }
         assert!(votes > 10 && one_way > 10 && pairs > 50, "{votes}, {one_way}, {pairs}");
         assert!((800..1200).contains(&small), "{small}");
+        // A third of the worlds without restarts in order.
+        assert!((750..1000).contains(&scarce), "{scarce}");
     }
 }

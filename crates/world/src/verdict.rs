@@ -9,9 +9,9 @@ use fanin_node::audit::{AuditScope, audit_on};
 use fanin_node::config::Role;
 use fanin_node::journal::{self, JournalError};
 use fanin_node::machine::HostMachine;
-use fanin_node::process::Turns;
+use fanin_node::process::{HeldByProcess, Turns};
 
-use crate::plan::ProcessPlace;
+use crate::plan::{EndpointLimits, MESSAGE_BYTES_MAX, ProcessPlace, ScarceMemory};
 use crate::shared::EPOCH_US;
 use crate::world::{RECOVERY_MAX, RESUME_MAX, STOP_MAX, World};
 
@@ -68,6 +68,11 @@ pub enum WorldFailure {
         /// Name of the process.
         process: String,
     },
+    /// A process waits and does not read from a peer, although there is memory for its messages.
+    Stopped {
+        /// Name of the process.
+        process: String,
+    },
     /// A system without faults lost a connection.
     LostConnection(String),
     /// The system did not stop in order.
@@ -104,6 +109,9 @@ impl fmt::Display for WorldFailure {
             Self::ForgottenInput { process } => {
                 write!(out, "{process} waits, and has not read all bytes that were reported to it")
             }
+            Self::Stopped { process } => {
+                write!(out, "{process} waits, and does not read from a peer although there is memory")
+            }
             Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
@@ -129,13 +137,47 @@ pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -
     let held = process.held();
     let all = [
         ("messages that wait", held.backlog as u64, BACKLOG_MAX as u64),
-        ("received bytes", held.receive_bytes, RECEIVE_BYTES_MAX),
+        ("received bytes", held.receive_memory.lent_bytes, RECEIVE_BYTES_MAX),
         ("bytes of its journal", held.journal_bytes as u64, JOURNAL_BYTES_MAX as u64),
         ("lines given up", held.journal_dropped, 0),
         ("refused messages", held.messages_invalid, 0),
     ];
-    match all.into_iter().find(|(_, held, limit)| held > limit) {
-        Some((resource, held, limit)) => {
+    check_limits(place, &all)
+}
+
+/// Checks the scarce memory of a process after a turn. A process that waits for input reads from each peer for which
+/// there is memory. Returns true if a peer waits for its own memory.
+pub(crate) fn check_memory(
+    place: ProcessPlace,
+    process: &dyn Turns,
+    limits: EndpointLimits,
+    waits: bool,
+) -> Result<bool, WorldFailure> {
+    let Some(ScarceMemory { bytes_max, peer_bytes_max }) = limits.memory else { return Ok(false) };
+    let HeldByProcess { receive_memory: held, connected, .. } = process.held();
+    let block = limits.receive_block_bytes as u64;
+    // The bytes of a block were read before it was known that they begin a larger message.
+    let all_max = bytes_max + (connected as u64 + 1) * block;
+    // The limit of a peer binds while more than half of all memory is in use. A message is counted when it is complete,
+    // and the block that was read with its last bytes, too.
+    let peer_max = peer_bytes_max.max(bytes_max / 2) + u64::from(MESSAGE_BYTES_MAX) + block;
+    check_limits(
+        place,
+        &[
+            ("received bytes", held.lent_bytes, all_max),
+            ("received bytes of one peer", held.peer_bytes, peer_max),
+        ],
+    )?;
+    if waits && held.is_stopped_with_room {
+        return Err(WorldFailure::Stopped { process: name(place) });
+    }
+    Ok(held.is_peer_stopped)
+}
+
+/// Checks numbers of resources that a process holds against their limits.
+fn check_limits(place: ProcessPlace, all: &[(&'static str, u64, u64)]) -> Result<(), WorldFailure> {
+    match all.iter().find(|(_, held, limit)| held > limit) {
+        Some(&(resource, held, limit)) => {
             Err(WorldFailure::Grows { process: name(place), resource, held, limit })
         }
         None => Ok(()),

@@ -114,6 +114,8 @@ pub(crate) struct World {
     pub(crate) active: usize,
     pub(crate) pairing_loss: Option<PairingLoss>,
     pub(crate) pair_loss: Option<PairLoss>,
+    /// Turns of processes after which a peer waited for its part of the memory.
+    pub(crate) peer_stops: u64,
 }
 
 impl World {
@@ -122,7 +124,7 @@ impl World {
         let plan = WorldPlan::draw(&mut random);
         let hosts = plan.places.len();
         let mut core = Core::new(random.bits(), hosts);
-        core.net.limits = plan.limits;
+        core.net.limits = (0..hosts).map(|host| plan.limits_of(host)).collect();
         core.net.shape(plan.capacity, plan.pieces_max, || {
             crate::shared::between(&mut random, 10_000, plan.latency_max_ns)
         });
@@ -153,6 +155,7 @@ impl World {
             active: 0,
             pairing_loss: None,
             pair_loss: None,
+            peer_stops: 0,
         }
     }
 
@@ -360,8 +363,12 @@ impl World {
             Ok(true) => {
                 verdict::check_turn(child.place, &**process, child.turns)?;
                 let next = process.next_turn().map(nanoseconds);
+                let waits = next.is_none_or(|next| next > self.shared.lock().now);
+                let limits = self.plan.limits_of(host);
+                let is_stopped = verdict::check_memory(child.place, &**process, limits, waits)?;
+                self.peer_stops += u64::from(is_stopped);
                 let mut core = self.shared.lock();
-                if next.is_none_or(|next| next > core.now) && core.net.forgets_input(host) {
+                if waits && core.net.forgets_input(host) {
                     return Err(verdict::forgotten_input(child.place));
                 }
                 let cost = core.between(1_000, 20_000) * core.hosts[host].slowness;

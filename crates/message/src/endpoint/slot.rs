@@ -246,6 +246,10 @@ impl Slots {
         (slot.generation == (token >> 32) as u32 && slot.fd.is_some()).then_some(index)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter()
+    }
+
     pub(super) fn indices(&self) -> std::ops::Range<u32> {
         0..self.slots.len() as u32
     }

@@ -9,6 +9,7 @@ use super::slot::{Closing, Slot, State};
 use crate::event::{Closed, Listener};
 use crate::frame::Header;
 use crate::hello::HEARTBEAT;
+use crate::pool::ReceiveMemory;
 
 /// Number of a peer's heartbeat intervals without a byte after which it counts as silent.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
@@ -119,12 +120,29 @@ impl MessageEndpoint {
         }
     }
 
+    /// Returns the memory in which bytes are received, for checks of simulated worlds.
+    pub fn receive_memory(&self) -> ReceiveMemory {
+        let stopped = || self.slots.iter().filter(|slot| slot.starved);
+        let is_full = |slot: &Slot| slot.partial.is_peer_full(&self.pool);
+        ReceiveMemory {
+            lent_bytes: self.pool.lent_bytes(),
+            peer_bytes: self.slots.iter().map(|slot| slot.partial.peer_bytes()).max().unwrap_or(0),
+            is_peer_stopped: stopped().any(is_full),
+            is_stopped_with_room: self.pool.has_room(self.feed_bytes()) && !stopped().all(is_full),
+        }
+    }
+
+    /// Returns the free memory in bytes with which stopped connections are read again.
+    fn feed_bytes(&self) -> u64 {
+        2 * self.settings.limits.receive_block_bytes as u64
+    }
+
     /// Continues reading from connections that waited for memory, once some is free.
     pub(super) fn feed_starved(&mut self) {
         if self.starved.is_empty() {
             return;
         }
-        if self.pool.admits(2 * self.settings.limits.receive_block_bytes as u64) {
+        if self.pool.admits(self.feed_bytes()) {
             for index in std::mem::take(&mut self.starved) {
                 let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
                 if !slot.partial.ends_wait(&self.pool) {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
     Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, Payload,
-    PeerId as Connection, SendError, Timing,
+    PeerId as Connection, ReceiveMemory, SendError, Timing,
 };
 
 use crate::codec::{DecodeError, decode, encode};
@@ -550,9 +550,9 @@ impl PeerConnections {
         [self.endpoint.poll_deadline(), self.dialer.next(), self.next_sample()].into_iter().flatten().min()
     }
 
-    /// Returns the number of waiting messages, and the bytes of received and incomplete messages in memory.
-    pub fn held(&self) -> (usize, u64) {
-        (self.backlog.len(), self.endpoint.receive_bytes())
+    /// Returns the number of waiting messages, and the memory of received and incomplete messages.
+    pub fn held(&self) -> (usize, ReceiveMemory) {
+        (self.backlog.len(), self.endpoint.receive_memory())
     }
 
     /// Begins to close all connections in order: waiting messages are sent first. [`Self::close_turn`] continues.

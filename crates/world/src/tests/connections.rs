@@ -8,6 +8,7 @@ use fanin_message::{
 use crate::machine::ProcessLife;
 use crate::net::ProcessNetwork;
 use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
+use crate::world::World;
 
 /// Two endpoints on two machines, which are polled whenever something happens.
 struct Pair {
@@ -186,4 +187,19 @@ fn a_name_is_replaced_at_its_own_listener_only() {
     let is_connected = |event: &EndpointEvent| matches!(event, EndpointEvent::Connected { .. });
     assert!(accepted.clone().all(|(_, event)| is_connected(event)), "{:?}", pair.events);
     assert_eq!(accepted.count(), 2);
+}
+
+/// Seeds draw worlds in which a peer waits because its messages fill its part of the memory.
+#[test]
+fn peers_wait_for_their_part_of_scarce_memory() {
+    let (mut played, mut stopped) = (0, 0);
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        if world.plan.limits.memory.is_some() {
+            world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+            played += 1;
+            stopped += u32::from(world.peer_stops > 0);
+        }
+    }
+    assert!(played >= 10 && 4 * stopped > played, "peers waited in {stopped} of {played} worlds");
 }
