@@ -71,7 +71,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened at one end, at a time of the real-time clock in nanoseconds.
+    """A packet or a call at one end, at a time of the real-time clock in nanoseconds.
 
     `in` and `out` have a packet; `send`, `read`, `connect` and `listen` a number of bytes.
     """

@@ -95,7 +95,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
         Base::Preset(preset) => preset.name.to_owned(),
         Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    let mut chain = Chain::default();
+    let mut chain = ExtendsChain::default();
     if matches!(base, Base::Preset(_)) && Path::new(source).is_file() {
         chain.warnings.push(namesake(source, None));
     }
@@ -111,7 +111,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
 /// The same errors as [`load`].
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
     let source = Arc::new(SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
-    let mut chain = Chain { files: vec![name.to_owned()], ..Chain::default() };
+    let mut chain = ExtendsChain { files: vec![name.to_owned()], ..ExtendsChain::default() };
     let tree = extend(tree::parse(&source).map_err(Errors)?, None, &mut chain).map_err(Errors)?;
     finish(name.to_owned(), tree, sets, chain.warnings)
 }
@@ -169,7 +169,7 @@ enum Base {
 
 /// The files and presets that extend one another, from the outermost on.
 #[derive(Default)]
-struct Chain {
+struct ExtendsChain {
     files: Vec<String>,
     warnings: Vec<Problem>,
 }
@@ -205,7 +205,7 @@ fn outermost(source: &str) -> Result<Base, Errors> {
     Err(Errors(vec![problem]))
 }
 
-fn read(base: &Base, is_outermost: bool, chain: &mut Chain) -> Result<TomlTable, Vec<Problem>> {
+fn read(base: &Base, is_outermost: bool, chain: &mut ExtendsChain) -> Result<TomlTable, Vec<Problem>> {
     let (name, text, folder) = match base {
         Base::Preset(preset) => (format!("{}.toml", preset.name), preset.text.to_owned(), None),
         Base::File(path) => {
@@ -258,7 +258,11 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) 
 }
 
 /// Merges a document over the document that it extends.
-fn extend(mut tree: TomlTable, folder: Option<&Path>, chain: &mut Chain) -> Result<TomlTable, Vec<Problem>> {
+fn extend(
+    mut tree: TomlTable,
+    folder: Option<&Path>,
+    chain: &mut ExtendsChain,
+) -> Result<TomlTable, Vec<Problem>> {
     let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
         return Ok(tree);
     };

@@ -359,8 +359,8 @@ impl Config {
         self.reduction == Reduction::Ns3 && !self.sack && !self.ecn
     }
 
-    /// Returns true if recovery follows `tcp_fastretrans_alert` since 5.14: an undone recovery begins again where the same ACK
-    /// shows a loss, a hole that an original fills late counts as reordering, and F-RTO sends new data.
+    /// Returns true if recovery follows `tcp_fastretrans_alert` since 5.14. An undone recovery begins again where the same ACK
+    /// shows a loss. A hole that an original fills late counts as reordering. F-RTO sends new data.
     pub(crate) fn recovers_as_linux_6(&self) -> bool {
         self.loss_detection == LossDetection::Rack
     }

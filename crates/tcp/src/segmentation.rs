@@ -61,7 +61,7 @@ impl OffloadBurst {
 impl Endpoint {
     /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). A burst does not wait
     /// if it has all unsent data, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
-    /// if the next ACK is more than half a round trip away, or more than 1 ms where bursts are sized to the rate (since 6.18).
+    /// if the next ACK is more than half a round trip away. Where bursts are sized to the rate, 1 ms suffices (since 6.18).
     pub(crate) fn should_defer(
         &mut self,
         config: &Config,

@@ -36,8 +36,8 @@ pub(super) fn usable(point: ClaimRun) -> ClaimRun {
 }
 
 /// Sets the TCP stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed with
-/// measurements. Its windows must have outlasted idle times, which the thesis does not say: a minimum RTO of 5 ms makes every
-/// request end an idle time. With slow start after it switch A would be better than B at 90 %, against figs 6.5b and 6.6b.
+/// measurements. Its windows must have outlasted idle times, though the thesis does not say so. With a minimum RTO of 5 ms
+/// every request ends an idle time. With slow start after it switch A would be better than B at 90 %, against figs 6.5b and 6.6b.
 pub(super) fn simulated(point: ClaimRun) -> ClaimRun {
     usable(point).set("transport.profile", "linux-2.6.26").set("transport.slow_start_after_idle", false)
 }
