@@ -180,6 +180,13 @@ fn the_manifest_has_a_pod_for_each_process_of_its_system() {
         assert!(set.contains(&format!("args: [\"node\", \"{role}\", \"/etc/fanin/system.toml\"]")), "{role}");
         assert!(set.contains("mountPath: /etc/fanin-key") && set.contains("secretName: fanin-key"), "{role}");
         assert!(set.contains("path: /readyz") && set.contains("path: /healthz"), "{role}");
+        // A start that reads a long journal serves nothing yet, and must not be ended for that.
+        let probe = set.split_once("startupProbe:\n").unwrap().1.split_once("livenessProbe:\n").unwrap().0;
+        let number = |key: &str| -> u32 {
+            let line = probe.lines().find_map(|line| line.trim().strip_prefix(key));
+            line.unwrap().trim().parse().unwrap()
+        };
+        assert!(number("periodSeconds:") * number("failureThreshold:") >= 600, "{role}: {probe}");
         assert!(of_kind("Service").contains("clusterIP: None"), "{role}");
         for index in 0..system.count(role) as u16 {
             // The pod's host name says which process it is.
