@@ -564,7 +564,7 @@ impl RoleNode for PairedSupervisor {
         metrics::level(&metrics.paired, u64::from(is_paired));
         match &self.lead {
             Some(lead) => lead.measure(now, metrics),
-            // What it led before is no longer its own.
+            // Its former events and units are those of the other supervisor.
             None => {
                 metrics::level(&metrics.outstanding, 0);
                 metrics::level(&metrics.units_free, 0);
