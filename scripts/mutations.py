@@ -279,8 +279,8 @@ BUGS = [
     Bug(
         "a-partner-answers-before-its-disk",
         f"{NODE}/process.rs",
-        "Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), true)",
-        "Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), me == Peer::Supervisor)",
+        "Journal::open_shared(machine, &path, &process, epoch_us, true, &mut earlier)",
+        "Journal::open_shared(machine, &path, &process, epoch_us, me == Peer::Supervisor, &mut earlier)",
     ),
     Bug(
         "a-standby-takes-over-with-a-stale-log",
