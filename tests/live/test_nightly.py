@@ -236,7 +236,9 @@ def test_the_program_of_an_upgrade_is_built_before_it_runs(
     monkeypatch.setattr(nightly, "OUT", tmp_path / "out")
     monkeypatch.setattr(nightly, "git", lambda *_arguments: "28dd44b0" * 5)
     cargo = tmp_path / "cargo"
-    cargo.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho "upgraded from it: 9 events, none lost"\n')
+    cargo.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho "upgraded from it: 9 events, none lost"\n'
+    )
     cargo.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     # Both programs are built with the profile dev, whatever that of the call.
