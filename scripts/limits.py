@@ -128,15 +128,29 @@ class Target:
     wire_bps: float = math.nan
     queue_kb: float = math.inf
 
-    def judge(self, run: Run) -> tuple[bool, str]:
-        """Return true if the target is reached, and the row of the table."""
+    @property
+    def has_ceiling(self) -> bool:
+        """True for rounds of one aggregator, whose shortest time a run without losses shows."""
+        return bool(self.goodput) and math.isnan(self.wire_bps)
+
+    def share(self, run: Run) -> float:
+        """Return the share of the wire that carries data."""
+        # A duration may end within a round, which matters if there are few: their mean time does not.
+        return 1 / run.mean if math.isnan(self.wire_bps) else run.figure("goodput_bps.total") / self.wire_bps
+
+    def ceiling(self, reference: Run) -> float:
+        """Return the share of the wire in a run of `CEILING`. Infinity: with timeouts it is no ceiling."""
+        is_ceiling = not reference.failure and reference.timeouts == 0 and reference.drops == 0
+        return self.share(reference) if is_ceiling else math.inf
+
+    def judge(self, run: Run, ceiling: float = math.inf) -> tuple[bool, bool, str]:
+        """Return true if the target is reached, true if it or its share of the ceiling is, and the row."""
         wanted, reached = [], []
         is_met = not run.failure
+        is_near = False
         if self.goodput:
-            # A duration may end within a round, which matters if there are few: their mean time does not.
-            share = (
-                1 / run.mean if math.isnan(self.wire_bps) else run.figure("goodput_bps.total") / self.wire_bps
-            )
+            share = self.share(run)
+            is_near = is_met and share >= self.goodput * ceiling
             wanted.append(f"≥ {self.goodput:.2f} of the wire")
             reached.append(f"{share:.3f} of the wire")
             is_met &= share >= self.goodput
@@ -149,8 +163,10 @@ class Target:
             is_met &= run.queue_kb <= self.queue_kb
         if run.failure:
             reached = [run.failure.removeprefix("error: ")]
-        cells = (self.name, ", ".join(wanted), ", ".join(reached), whole(run.drops), whole(run.timeouts))
-        return is_met, row(*cells, f"{run.queue_kb:.0f} kB", "yes" if is_met else "no")
+        cells = [self.name, ", ".join(wanted), ", ".join(reached), whole(run.drops), whole(run.timeouts)]
+        cells += [f"{run.queue_kb:.0f} kB", "yes" if is_met else "no"]
+        cells.append("–" if math.isinf(ceiling) else f"{ceiling:.3f}")
+        return is_met, is_met or is_near, row(*cells)
 
 
 def whole(number: float) -> str:
@@ -165,6 +181,9 @@ def row(*cells: str) -> str:
 
 RACK = {"run.duration": "400 ms", "run.warmup": "200 ms", "supervisor.policy": "node-round-robin"}
 PORTS = {"tor.buffer": "64 kB", "tor.uplink_buffer": "64 kB"}
+# All requests at once and no limit of memory: no request waits, no frame is lost, and the last link
+# never idles while an answer waits. No receiver ends a round earlier.
+CEILING = {"shaping.method": "none", "tor.buffering": "unlimited"}
 SIZES = '{{ distribution = "log-normal", mean = "1.1 kB", sigma = {sigma} }}'
 
 
@@ -335,20 +354,25 @@ def wire_bytes(fragment: int, fragments: int) -> float:
 def run_targets(simulator: Simulator, only: str, threads: int) -> int:
     """Print the table of the targets; return how many are missed."""
     chosen = [target for target in targets() if only in target.name]
-    print(row("target", "wanted", "reached", "drops", "timeouts", "largest queue", "met"))
-    print("|---|---|---|---|---|---|---|")
-    missed = 0
+    print(row("target", "wanted", "reached", "drops", "timeouts", "largest queue", "met", "ceiling"))
+    print("|---|---|---|---|---|---|---|---|")
+    reference = Simulator(simulator.fanin, CEILING, simulator.cpu_seconds)
+
+    def play(target: Target) -> tuple[bool, bool, str]:
+        run = simulator.run(target.preset, target.settings)
+        ceiling = math.inf
+        if target.has_ceiling:
+            ceiling = target.ceiling(reference.run(target.preset, target.settings))
+        return target.judge(run, ceiling)
+
+    met = near = 0
     with ThreadPoolExecutor(threads) as pool:
-        for target, run in zip(
-            chosen,
-            pool.map(lambda target: simulator.run(target.preset, target.settings), chosen),
-            strict=True,
-        ):
-            is_met, text = target.judge(run)
-            missed += not is_met
+        for is_met, is_near, text in pool.map(play, chosen):
+            met += is_met
+            near += is_near
             print(text, flush=True)
-    print(f"\n{len(chosen) - missed} of {len(chosen)} targets are met")
-    return missed
+    print(f"\n{met} of {len(chosen)} targets are met, {near} with the ceiling in place of the wire")
+    return len(chosen) - met
 
 
 def run_family(simulator: Simulator, seed: int, numbers: Sequence[int], threads: int, worst: int) -> int:

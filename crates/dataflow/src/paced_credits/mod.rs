@@ -18,14 +18,17 @@ use self::delay::DelayEstimate;
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
 /// Bytes that may be requested at once after a pause, as a multiple of the mean bytes that overtake an answer.
-const OVERTAKING_BURST: f64 = 4.0;
+const OVERTAKING_BURST: f64 = 6.0;
 /// The most frames of the window for one more answer. A larger answer would add queue without hiding more delay.
 const ANSWER_FRAMES_MAX: u64 = 10;
 /// The least burst, in mean answers of at most [`ANSWER_FRAMES_MAX`] frames. It hides the delay of an event's first answer
 /// and variations shorter than an answer, which cause no overtaking.
 const BURST_ANSWERS_MIN: f64 = 0.5;
 /// Most answers of mean size in a burst. At high rates, the bytes of the delays' variation exceed a switch's memory.
-const BURST_ANSWERS_MAX: f64 = 8.0;
+const BURST_ANSWERS_MAX: f64 = 12.0;
+/// Decrease of the burst with the mean deviation of events' sizes: a burst of requests to an event of unknown size may
+/// bring more bytes than a switch holds.
+const BURST_DEVIATIONS: f64 = 2.0;
 /// Largest overtaking that counts, in delays; larger ones say nothing about usual answers.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
 /// An answer is late after this many transmission times of the window, or of the bytes outstanding before it, whichever
@@ -292,6 +295,7 @@ impl PacedCredits {
         // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
         let burst = OVERTAKING_BURST * self.overtaking;
         let burst = burst.min(BURST_ANSWERS_MAX * self.answer / self.link_rate());
+        let burst = burst / (1.0 + BURST_DEVIATIONS * self.deviation);
         let burst = self.share * burst.max(BURST_ANSWERS_MIN * self.window_answer() / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
         self.next = Instant::new(from.get().saturating_add((bytes as f64 / self.pace()) as u64));
