@@ -165,7 +165,7 @@ class Target:
             reached = [run.failure.removeprefix("error: ")]
         cells = [self.name, ", ".join(wanted), ", ".join(reached), whole(run.drops), whole(run.timeouts)]
         cells += [f"{run.queue_kb:.0f} kB", "yes" if is_met else "no"]
-        cells.append("–" if math.isinf(ceiling) else f"{ceiling:.3f}")
+        cells.append("-" if math.isinf(ceiling) else f"{ceiling:.3f}")
         return is_met, is_met or is_near, row(*cells)
 
 
@@ -411,16 +411,8 @@ def run_family(simulator: Simulator, seed: int, numbers: Sequence[int], threads:
     print("|---|---|---|---|---|---|")
     for one, run in order[:worst]:
         system = one.words + (f"; {run.failure}" if run.failure else "")
-        print(
-            row(
-                str(one.number),
-                f"{run.mean:.3f}",
-                f"{run.p99:.2f}",
-                whole(run.drops),
-                whole(run.timeouts),
-                system,
-            )
-        )
+        figures = (f"{run.mean:.3f}", f"{run.p99:.2f}", whole(run.drops), whole(run.timeouts))
+        print(row(str(one.number), *figures, system))
     return len(runs) - sum(met)
 
 
@@ -538,17 +530,8 @@ def draw_map(curves: Mapping[str, Sequence[Run]], path: Path) -> None:
     pyplot.rcParams.update({"svg.hashsalt": "fanin", "font.size": 10})
     page, axes = pyplot.subplots(figsize=(7.4, 4.6), layout="constrained")
     # Okabe and Ito's colours, which people with colour blindness tell apart; markers tell them, too.
-    colours = (
-        "#0072b2",
-        "#e69f00",
-        "#009e73",
-        "#cc79a7",
-        "#56b4e9",
-        "#d55e00",
-        "#999999",
-        "#7a5195",
-        "#8c564b",
-    )
+    colours = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9")
+    colours += ("#d55e00", "#999999", "#7a5195", "#8c564b")
     for number, (name, runs) in enumerate(curves.items()):
         is_ours = name == "paced credits"
         colour = "black" if is_ours else colours[number % len(colours)]

@@ -26,8 +26,8 @@ const ANSWER_FRAMES_MAX: u64 = 10;
 const BURST_ANSWERS_MIN: f64 = 0.5;
 /// Most answers of mean size in a burst. At high rates, the bytes of the delays' variation exceed a switch's memory.
 const BURST_ANSWERS_MAX: f64 = 12.0;
-/// Decrease of the burst with the mean deviation of events' sizes: a burst of requests to an event of unknown size may
-/// bring more bytes than a switch holds.
+/// Decrease of the burst with the mean deviation of events' sizes. Answers of unknown size may bring more bytes than a
+/// switch holds.
 const BURST_DEVIATIONS: f64 = 2.0;
 /// Largest overtaking that counts, in delays; larger ones say nothing about usual answers.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
