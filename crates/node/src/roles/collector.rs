@@ -423,7 +423,10 @@ mod tests {
         assert!(hopeless(&[("collector-0.journal", header)]).is_permanent(), "before the first event");
         let line = format!("{header}0 7 received 0\n");
         let again = hopeless(&[("collector-0.journal", &line)]);
-        assert!(!again.is_permanent() && again.to_string().contains("repeatedly ended before it connected"), "{again}");
+        assert!(
+            !again.is_permanent() && again.to_string().contains("repeatedly ended before it connected"),
+            "{again}"
+        );
         // The journal was just put aside.
         let parts = [("collector-0.journal", header), ("collector-0.00001.journal", &line)];
         assert!(!hopeless(&parts).is_permanent());
