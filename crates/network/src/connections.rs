@@ -139,21 +139,34 @@ impl Numbering {
         }
     }
 
-    /// The number of the connection that `first` opens to `second`; `None` if it opens none.
+    const fn building(self, collector: u16, readout: u16) -> u32 {
+        collector as u32 * self.readouts + readout as u32
+    }
+
+    const fn assigning(self, collector: u16) -> u32 {
+        self.bulk_connections() + collector as u32
+    }
+
+    const fn clearing(self, readout: u16) -> u32 {
+        self.assigning(0) + self.collectors + readout as u32
+    }
+
+    const fn storing(self, collector: u16, logger: u16) -> u32 {
+        self.clearing(0) + self.readouts + collector as u32 * self.loggers + logger as u32
+    }
+
+    /// The number of the end that `from` has of its connection to `to`; `None` if the two have no connection.
     #[inline]
-    pub const fn connection(self, first: Peer, second: Peer) -> Option<u32> {
-        let assigning = self.bulk_connections();
-        let clearing = assigning + self.collectors;
-        let storing = clearing + self.readouts;
-        Some(match (first, second) {
-            (Peer::Collector(collector), Peer::Readout(readout)) => {
-                collector as u32 * self.readouts + readout as u32
-            }
-            (Peer::Supervisor, Peer::Collector(collector)) => assigning + collector as u32,
-            (Peer::Supervisor, Peer::Readout(readout)) => clearing + readout as u32,
-            (Peer::Collector(collector), Peer::Logger(logger)) => {
-                storing + collector as u32 * self.loggers + logger as u32
-            }
+    pub const fn end_if_any(self, from: Peer, to: Peer) -> Option<u32> {
+        Some(match (from, to) {
+            (Peer::Collector(collector), Peer::Readout(readout)) => 2 * self.building(collector, readout),
+            (Peer::Readout(readout), Peer::Collector(collector)) => 2 * self.building(collector, readout) + 1,
+            (Peer::Supervisor, Peer::Collector(collector)) => 2 * self.assigning(collector),
+            (Peer::Collector(collector), Peer::Supervisor) => 2 * self.assigning(collector) + 1,
+            (Peer::Supervisor, Peer::Readout(readout)) => 2 * self.clearing(readout),
+            (Peer::Readout(readout), Peer::Supervisor) => 2 * self.clearing(readout) + 1,
+            (Peer::Collector(collector), Peer::Logger(logger)) => 2 * self.storing(collector, logger),
+            (Peer::Logger(logger), Peer::Collector(collector)) => 2 * self.storing(collector, logger) + 1,
             _ => return None,
         })
     }
@@ -164,11 +177,8 @@ impl Numbering {
     /// If the two have no connection.
     #[inline]
     pub fn end(self, from: Peer, to: Peer) -> u32 {
-        if let Some(connection) = self.connection(from, to) {
-            return 2 * connection;
-        }
-        match self.connection(to, from) {
-            Some(connection) => 2 * connection + 1,
+        match self.end_if_any(from, to) {
+            Some(end) => end,
             None => panic!("{from} and {to} have no connection"),
         }
     }
@@ -236,7 +246,7 @@ mod tests {
             assert_eq!((numbering.end(from, to), numbering.host(from)), (number as u32, host));
         }
         assert_eq!(numbering.peer(numbering.hosts() - 1), Peer::Logger(1));
-        assert_eq!(numbering.connection(Peer::Readout(0), Peer::Collector(0)), None);
+        assert_eq!(numbering.end_if_any(Peer::Readout(0), Peer::Readout(1)), None);
         assert_eq!((numbering.bulk_connections(), ends[0]), (6, (4, Peer::Readout(0))));
     }
 

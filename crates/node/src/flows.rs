@@ -50,13 +50,14 @@ impl Numbers {
     /// Returns the number of the connection between two peers; `None` if their roles have no connection. A standby's
     /// connections are last: to collectors, to readouts, and to the supervisor.
     pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
-        let opened = |first, second| match (first, second) {
-            (Peer::Standby, Peer::Collector(c)) => Some(self.standby_first() + u64::from(c)),
-            (Peer::Standby, Peer::Readout(r)) => Some(self.standby_first() + self.collectors + u64::from(r)),
+        let (first, collectors) = (self.standby_first(), self.collectors);
+        match (one, other) {
+            (Peer::Standby, Peer::Collector(c)) => Some(first + u64::from(c)),
+            (Peer::Standby, Peer::Readout(r)) => Some(first + collectors + u64::from(r)),
             (Peer::Standby, Peer::Supervisor) => Some(self.all() - 1),
-            _ => self.numbering.connection(first, second).map(u64::from),
-        };
-        opened(one, other).or_else(|| opened(other, one))
+            (_, Peer::Standby) if one != Peer::Standby => self.of_pair(other, one),
+            _ => self.numbering.end_if_any(one, other).map(|end| u64::from(end / 2)),
+        }
     }
 
     /// Returns the number of the connection to `other` if `me` traces its windows; `None` otherwise, and for a standby. The

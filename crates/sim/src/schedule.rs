@@ -134,6 +134,8 @@ pub(crate) struct Schedule {
     /// where the nodes of a list would be far apart in memory.
     blocks: Vec<Vec<(u64, Occurrence)>>,
     used_blocks: Bitmap<{ BLOCKS / 64 }>,
+    /// Memory of emptied blocks, for the next ones.
+    spare: Vec<Vec<(u64, Occurrence)>>,
     /// The far future: key, number in the order of scheduling, occurrence.
     far: BinaryHeap<Reverse<(u64, u64, Occurrence)>>,
     far_scheduled: u64,
@@ -174,6 +176,7 @@ impl Schedule {
             used_buckets: Bitmap::EMPTY,
             blocks: vec![Vec::new(); BLOCKS],
             used_blocks: Bitmap::EMPTY,
+            spare: Vec::new(),
             far: BinaryHeap::new(),
             far_scheduled: 0,
             shift,
@@ -240,7 +243,7 @@ impl Schedule {
 
     #[inline(never)]
     fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
-        assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
             let node = self.take_node(key, occurrence);
             self.insert_near(key, node);
@@ -338,7 +341,11 @@ impl Schedule {
     /// Appends an occurrence to its block of the outer ring.
     fn insert_outer(&mut self, key: u64, occurrence: Occurrence) {
         let place = self.block_of(key) as usize % BLOCKS;
-        self.blocks[place].push((key, occurrence));
+        let block = &mut self.blocks[place];
+        if block.capacity() == 0 {
+            *block = self.spare.pop().unwrap_or_default();
+        }
+        block.push((key, occurrence));
         self.used_blocks.set(place);
     }
 
@@ -451,7 +458,8 @@ impl Schedule {
         for block in [present, present + 1] {
             let place = block as usize % BLOCKS;
             self.used_blocks.clear(place);
-            for (key, occurrence) in std::mem::take(&mut self.blocks[place]) {
+            let mut later = std::mem::take(&mut self.blocks[place]);
+            for (key, occurrence) in later.drain(..) {
                 let node = match occurrence {
                     Occurrence::Arrival(port) => {
                         self.set_arrival(key, port);
@@ -460,6 +468,9 @@ impl Schedule {
                     _ => self.take_node(key, occurrence),
                 };
                 self.insert_near(key, node);
+            }
+            if later.capacity() > 0 {
+                self.spare.push(later);
             }
         }
     }
