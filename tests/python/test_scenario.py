@@ -74,10 +74,10 @@ def test_a_file_named_like_a_preset_needs_its_path(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     with pytest.warns(fanin.ScenarioWarning, match=r"`incast` is the preset; write `\./incast`"):
         preset = fanin.Scenario.load("incast")
-    assert preset["workload.senders"] != 3
+    assert preset.settings["workload"]["senders"] != 3
     with pytest.warns(fanin.ScenarioWarning, match="is the preset"):
-        assert preset.replace({"run.seed": 2})["workload.senders"] != 3
-    assert fanin.Scenario.load("./incast")["workload.senders"] == 3
+        assert preset.replace({"run.seed": 2}).settings["workload"]["senders"] != 3
+    assert fanin.Scenario.load("./incast").settings["workload"]["senders"] == 3
 
 
 def test_a_scenario_is_replaced_and_never_changed(tmp_path: Path) -> None:
