@@ -112,8 +112,10 @@ pub(super) struct KnownDifference {
 impl KnownDifference {
     /// Returns true if a claim lies within its known range.
     pub(super) fn covers(&self, claim: &ComparedFigure) -> bool {
+        // Infinite where only the measurement shows incast.
+        let ratio = claim.predicted.zip(claim.measured).map(|(predicted, measured)| measured / predicted);
         let range = self.ratio.get(&claim.subject);
-        claim.ratio().zip(range).is_some_and(|(ratio, [low, high])| (*low..=*high).contains(&ratio))
+        ratio.zip(range).is_some_and(|(ratio, [low, high])| (*low..=*high).contains(&ratio))
     }
 }
 
