@@ -29,7 +29,7 @@ fn shared(scheme: &str, buffer: &str, policy: &str, sigma: &str) -> Scenario {
          processing_time = '100 us'\n[link]\nrate = '10 Gb/s'\n\
          [supervisor]\nrate = '30 kHz'\npolicy = '{policy}'\n[network]\ntopology = 'star'\n\
          [transport]\nprofile = 'linux-6'\n[tor]\nbuffering = '{scheme}'\nbuffer = '{buffer}'\n\
-         [run]\nduration = '100 ms'\nwarmup = '20 ms'\n"
+         [run]\nduration = '100 ms'\nwarmup = '0 s'\n"
     );
     load_text("shared", &text, &[]).unwrap().scenario
 }
@@ -135,7 +135,7 @@ fn readouts(size: &str) -> Scenario {
          [collectors]\nhosts_per_rack = 8\nunits_per_host = 4\nprocessing_time = '1 ms'\n\
          [supervisor]\nrate = '10 kHz'\npolicy = 'node-load-balancing'\n[network]\ntopology = 'star'\n\
          [link]\nrate = '25 Gb/s'\n[tor]\nbuffering = 'dedicated'\nbuffer = '1 MB'\n\
-         [run]\nduration = '100 ms'\nwarmup = '20 ms'\n"
+         [run]\nduration = '100 ms'\nwarmup = '0 s'\n"
     );
     load_text("readouts", &text, &[]).unwrap().scenario
 }

@@ -258,7 +258,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             "impair: a share is at most 1",
         ),
         ("PATCH", "/v1/ports/source-1", Some(json!({"rate": "1 b/s"})), 422, "between 10 kb/s and 4 Tb/s"),
-        ("PATCH", "/v1/ports/source-1", Some(json!([null, null])), 422, "nothing in it is a list"),
+        ("PATCH", "/v1/ports/source-1", Some(json!([null, null])), 422, "an object without lists"),
         ("PATCH", "/v1/rings/ring-8", Some(json!({"bytes": "99.99 PB"})), 422, "packet memory"),
         ("PATCH", "/v1/rings/nine", Some(json!({})), 404, "there is no ring `nine`"),
         ("PATCH", "/v1/rings/ring-8", Some(json!({"port": "collector-9"})), 422, "unknown field `port`"),
