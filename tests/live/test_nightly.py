@@ -126,12 +126,12 @@ def test_a_run_that_was_cut_off_stays_undone(
 def test_ten_hours_suffice_for_a_run_of_each_part() -> None:
     for part in nightly.PARTS:
         seconds = 36_000 * part.share
-        for run in part.runs({"totals": {"inputs": nightly.INPUTS - 1}}, Time(seconds, 260101000000, "dev")):
+        runs = part.runs({"totals": {"inputs": nightly.INPUTS - 1}}, Time(seconds, 260101000000, "dev"))
+        # Some parts draw runs without end.
+        for run in itertools.islice(runs, 100):
             assert 0 < run.seconds <= seconds, part.name
             if part.name == "mutations":
                 assert f"--limit {run.seconds}" in " ".join(run.command)
-            if part.name == "fuzz":
-                break
 
 
 @pytest.mark.parametrize(
