@@ -98,8 +98,7 @@ impl Endpoint {
     /// The slow path: SACK blocks, duplicate ACKs, ECN echoes, and all ACKs of a recovery.
     fn handle_ack_slow(&mut self, config: &Config, now: Instant, segment: &Segment, updates_window: bool) {
         let prior_pipe = self.flight.pipe();
-        let prior_fack =
-            if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.send.una());
+        let prior_fack = self.fack(config);
         let (prior_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let advances = segment.ack > prior_una;
         let high_seq = self.recovery_mut().high_seq();
@@ -124,7 +123,9 @@ impl Endpoint {
             self.recovery_mut().rack.advance(now, newly.latest, newest);
         }
         self.measure_rtt(config, now, segment, &newly, advances);
-        self.note_reordering(config, prior_fack, &newly);
+        if let Some(lowest) = newly.lowest_original.filter(|_| config.sack) {
+            self.note_reordering(config, lowest, prior_fack);
+        }
 
         if !config.sack && newly.retransmitted && config.recovers_as_linux_6() {
             // Without SACK it is unknown which transmission has arrived (`tcp_clean_rtx_queue`).

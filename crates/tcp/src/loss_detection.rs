@@ -5,7 +5,7 @@ use fanin_units::Instant;
 use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection};
 use crate::endpoint::Endpoint;
-use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED, SegmentRun};
+use crate::flight::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, SegmentRun};
 use crate::recovery::{AckEvent, RecoveryState};
 
 /// DSACKs widen the reordering window up to this many steps.
@@ -143,19 +143,15 @@ impl ReorderingDegree {
 }
 
 impl Endpoint {
-    /// Learns the reordering degree from an original that arrived after a later one (`tcp_check_sack_reordering`).
-    pub(crate) fn note_reordering(&mut self, config: &Config, prior_fack: u64, newly: &NewlyAcked) {
-        let Some(lowest) = newly.lowest_original else { return };
-        if !config.sack || lowest >= prior_fack {
-            return;
-        }
-        let distance = (prior_fack - lowest).min(u64::from(u32::MAX)) as u32;
-        self.reordering.note(config, config.units(distance, self.send.mss()));
+    /// The number after the highest SACKed byte; SND.UNA where nothing is SACKed.
+    pub(crate) fn fack(&self, config: &Config) -> u64 {
+        let highest = if config.sack { self.flight.highest_sacked() } else { None };
+        highest.unwrap_or(self.send.una())
     }
 
-    /// Learns the reordering degree from a hole at `start` that an original has filled late.
-    pub(crate) fn note_late_hole(&mut self, config: &Config, start: u64) {
-        let fack = if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.send.una());
+    /// Learns the reordering degree from an original at `start` that arrived after a later one, below `fack`
+    /// (`tcp_check_sack_reordering`).
+    pub(crate) fn note_reordering(&mut self, config: &Config, start: u64, fack: u64) {
         if start < fack {
             let distance = (fack - start).min(u64::from(u32::MAX)) as u32;
             self.reordering.note(config, config.units(distance, self.send.mss()));

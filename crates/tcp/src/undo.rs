@@ -145,7 +145,8 @@ impl Endpoint {
             return false;
         }
         if config.recovers_as_linux_6() {
-            self.note_late_hole(config, ack.prior_una);
+            // An original has filled the hole late.
+            self.note_reordering(config, ack.prior_una, self.fack(config));
         }
         if self.flight.retransmitted > 0 {
             return config.recovers_as_linux_6();
