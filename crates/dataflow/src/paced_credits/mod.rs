@@ -11,9 +11,12 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use fanin_units::tcp::RTO_MIN_LINUX;
+use fanin_units::wire::ETHERNET_WIRE_MIN;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
+use crate::message::answer_bytes;
 
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
@@ -59,16 +62,12 @@ const OVERDUE_FACTOR: f64 = 4.0;
 const OVERDUE_MIN: f64 = 10e9;
 /// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
 const OVERDUE_FIRST: f64 = 250e9;
-/// TCP's least retransmission timeout, in picoseconds (Linux: `TCP_RTO_MIN`).
-const RTO_LEAST: u64 = 200_000_000_000;
 /// The largest relative decrease of the share with one overdue answer.
 const LOSS_DECREASE_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
-/// Bytes of the least frame on the wire.
-const FRAME_MIN: f64 = 84.0;
 /// Bytes of an answer without its payload.
-const ANSWER_HEADER: f64 = 22.0;
+const ANSWER_HEADER: f64 = answer_bytes(0, Bytes::ZERO).get() as f64;
 
 /// The settings of paced credits: properties of the host's own interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,7 +317,7 @@ impl PacedCredits {
         let time = now.saturating_since(sent);
         let is_overdue = self.delay.is_some() && time > self.overdue_after();
         let repaired = &mut self.repaired[usize::from(readout)];
-        if time.get() >= RTO_LEAST {
+        if time >= RTO_MIN_LINUX {
             *repaired = now;
         } else if sent >= *repaired
             && let Some(overdue) = self.overdue.get(&credit.number)
@@ -464,7 +463,7 @@ impl PacedCredits {
         let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
         let bytes = payload + ANSWER_HEADER;
         let frames = ((bytes - 1.0) / segment) as u64 + 1;
-        (bytes + frames as f64 * (frame - segment)).max(FRAME_MIN)
+        (bytes + frames as f64 * (frame - segment)).max(f64::from(ETHERNET_WIRE_MIN))
     }
 
     /// Returns the time at which the window has room for a request if no answer arrives. `None`: the window has room
