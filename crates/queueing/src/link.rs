@@ -1,6 +1,6 @@
 //! The link behind an output port.
 
-use fanin_units::{Bytes, Duration, Instant, PS_BITS, Rate};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::frame::AdmissionLimit;
 
@@ -8,9 +8,9 @@ use crate::frame::AdmissionLimit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLink {
     rate: Rate,
-    /// Picoseconds a byte if that is a whole number, otherwise zero.
-    byte_ps: u64,
-    overhead: u64,
+    /// [`Rate::byte_ps`] of the rate.
+    byte_ps: u32,
+    overhead: u32,
 }
 
 impl OutputLink {
@@ -18,11 +18,11 @@ impl OutputLink {
     /// preamble and gap, if frame lengths include the check sequence.
     ///
     /// # Panics
-    /// If the rate is zero.
+    /// If the rate is zero, or the overhead 4 GiB or more.
     pub const fn new(rate: Rate, overhead: Bytes) -> Self {
         assert!(!rate.is_zero(), "a link needs a rate");
-        let byte_ps = if PS_BITS.is_multiple_of(rate.get()) { PS_BITS / rate.get() } else { 0 };
-        Self { rate, byte_ps, overhead: overhead.get() }
+        assert!(overhead.get() <= u32::MAX as u64, "an overhead of 4 GiB or more");
+        Self { rate, byte_ps: rate.byte_ps(), overhead: overhead.get() as u32 }
     }
 
     /// The rate of the link.
@@ -33,14 +33,7 @@ impl OutputLink {
     /// Time for which a frame of `bytes` bytes occupies the link, rounded up to a picosecond, as [`Rate::time_to_send`].
     #[inline]
     pub const fn time_to_send(&self, bytes: u32) -> Duration {
-        let bytes = bytes as u64 + self.overhead;
-        if self.byte_ps != 0 {
-            return Duration::new(bytes * self.byte_ps);
-        }
-        match bytes.checked_mul(PS_BITS) {
-            Some(bits) => Duration::new(bits.div_ceil(self.rate.get())),
-            None => self.rate.time_to_send(Bytes::new(bytes)),
-        }
+        self.rate.time_by_byte(self.byte_ps, bytes + self.overhead)
     }
 }
 

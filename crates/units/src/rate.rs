@@ -59,6 +59,30 @@ impl Rate {
         if ps > u64::MAX as u128 { None } else { Some(Duration::new(ps as u64)) }
     }
 
+    /// Picoseconds a byte, for [`Self::time_by_byte`]; zero if that is not a whole number, or too large.
+    pub const fn byte_ps(self) -> u32 {
+        if self.get() == 0 || !PS_BITS.is_multiple_of(self.get()) {
+            return 0;
+        }
+        let ps = PS_BITS / self.get();
+        if ps > u32::MAX as u64 { 0 } else { ps as u32 }
+    }
+
+    /// The time of [`Self::time_to_send`], by one multiplication where `byte_ps` is not zero. `byte_ps` is that of this rate.
+    ///
+    /// # Panics
+    /// As [`Self::time_to_send`].
+    #[inline]
+    pub const fn time_by_byte(self, byte_ps: u32, bytes: u32) -> Duration {
+        if byte_ps != 0 {
+            return Duration::new(bytes as u64 * byte_ps as u64);
+        }
+        match (bytes as u64).checked_mul(PS_BITS) {
+            Some(bits) if self.get() != 0 => Duration::new(bits.div_ceil(self.get())),
+            _ => self.time_to_send(Bytes::new(bytes as u64)),
+        }
+    }
+
     /// The whole bytes that this rate carries in `time`, rounded down, at most [`Bytes::MAX`].
     #[inline]
     pub const fn bytes_in(self, time: Duration) -> Bytes {
@@ -103,5 +127,13 @@ mod tests {
         assert_eq!(gigabit.bytes_in(Duration::from_micros(200)), Bytes::new(25_000));
         assert_eq!(Rate::checked_from(Bytes::new(25_000), Duration::from_micros(200)), Some(gigabit));
         assert_eq!(Rate::ZERO.checked_time_to_send(Bytes::new(1)), None);
+        for rate in [gigabit, Rate::new(3), Rate::new(7), Rate::new(780_000_000), Rate::new(400_000_000_000)]
+        {
+            for bytes in [0, 1, 84, 1538, 65_535, u32::MAX] {
+                let expected = rate.checked_time_to_send(Bytes::new(bytes.into()));
+                let actual = expected.map(|_| rate.time_by_byte(rate.byte_ps(), bytes));
+                assert_eq!(actual, expected, "{bytes} B at {rate}");
+            }
+        }
     }
 }
