@@ -11,14 +11,14 @@ use crate::{Network, NodeIndex, NodeKind};
 /// Most rounds of refinement. More rounds would distinguish only nodes that are further apart than any path is long.
 const ROUNDS_MAX: usize = 16;
 
-/// A mark for each node: nodes with different marks are never equivalent. Zero hides a node without event data.
-pub(crate) fn marks(
+/// A first colour for each node: nodes with different ones are never equivalent. Zero hides a node without event data.
+pub(crate) fn first_colours(
     scenario: &Scenario,
     network: &Network,
     readouts: &[NodeIndex],
     asked: &[NodeIndex],
 ) -> Vec<u64> {
-    let mut marks: Vec<u64> =
+    let mut first_colours: Vec<u64> =
         network.nodes.iter().map(|node| u64::from(node.kind != NodeKind::Host)).collect();
     let flows = &rules(scenario).flows;
     let has_numbers = flows.iter().any(|rule| rule.contains(|c: char| c.is_ascii_digit()));
@@ -26,22 +26,23 @@ pub(crate) fn marks(
         for (index, &host) in (1_u64..).zip(hosts) {
             // Rules may name single hosts.
             let own = if has_numbers { index << 8 } else { 0 };
-            marks[host as usize] = mix(marks[host as usize] ^ own ^ role);
+            first_colours[host as usize] = mix(first_colours[host as usize] ^ own ^ role);
         }
     }
-    marks
+    first_colours
 }
 
 /// Gives equivalent nodes the same colour (colour refinement, Weisfeiler and Leman 1968).
 ///
-/// Nodes with different marks have different colours; a node with mark zero counts as no neighbour. The cost is a few
-/// passes over the links. Colours are hashes of 64 bits.
-pub(crate) fn colours(network: &Network, marks: &[u64]) -> Vec<u64> {
+/// Nodes with different first colours have different colours. One whose first colour is zero counts as no neighbour. The cost
+/// is a few passes over the links. Colours are hashes of 64 bits.
+pub(crate) fn colours(network: &Network, first_colours: &[u64]) -> Vec<u64> {
     let kind = |node: NodeIndex| match network.nodes[node as usize].kind {
         NodeKind::Host => u64::MAX,
         NodeKind::Switch { like } => like as u64,
     };
-    let mut colours: Vec<u64> = (0..).zip(marks).map(|(node, &mark)| mix(mix(mark) ^ kind(node))).collect();
+    let mut colours: Vec<u64> =
+        (0..).zip(first_colours).map(|(node, &colour)| mix(mix(colour) ^ kind(node))).collect();
     let links: Vec<u64> =
         network.links.iter().map(|link| mix(link.rate.get() ^ link.delay.get().rotate_left(32))).collect();
     let switches: Vec<usize> =
@@ -52,7 +53,7 @@ pub(crate) fn colours(network: &Network, marks: &[u64]) -> Vec<u64> {
         let mut sums = vec![0_u64; colours.len()];
         for (link, &hash) in network.links.iter().zip(&links) {
             let [a, b] = link.ends.map(|end| end as usize);
-            if marks[a] == 0 || marks[b] == 0 {
+            if first_colours[a] == 0 || first_colours[b] == 0 {
                 continue;
             }
             sums[a] = sums[a].wrapping_add(mix(colours[b] ^ hash));

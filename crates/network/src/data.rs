@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fanin_scenario::{FlowDistribution, Scenario};
 use fanin_units::{Duration, Rate, Ratio};
 
-use crate::alike::{colours, marks};
+use crate::alike::{colours, first_colours};
 use crate::connections::collector_host;
 use crate::routes::{is_redirected, rules};
 use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, reverse};
@@ -135,7 +135,7 @@ impl DataPaths {
     /// [`NetworkError::NoPath`].
     pub fn new(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
         let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
-        let colours = colours(network, &marks(scenario, network, &roles.readouts, asked));
+        let colours = colours(network, &first_colours(scenario, network, &roles.readouts, asked));
         let mut kinds: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
         for (index, &collector) in (0..).zip(asked) {
             kinds.entry(colours[collector as usize]).or_insert((index, 0)).1 += 1;

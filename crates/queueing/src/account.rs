@@ -43,7 +43,7 @@ impl Account {
     /// yet could prevent both.
     #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
-        self.below_mark(charge).is_none()
+        self.below_high_water(charge).is_none()
     }
 
     /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit.
@@ -56,7 +56,7 @@ impl Account {
     /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit or the high-water mark.
     /// Departures that are not settled yet could prevent both.
     #[inline]
-    pub(crate) fn below_mark(&self, charge: u64) -> Option<u64> {
+    pub(crate) fn below_high_water(&self, charge: u64) -> Option<u64> {
         let level = self.level.bytes + charge;
         (level <= self.level.bytes_max.min(self.limit)).then_some(level)
     }
@@ -88,8 +88,8 @@ impl Account {
         self.level.remove(charge);
     }
 
-    pub(crate) fn reset_marks(&mut self) {
-        self.level.reset_marks();
+    pub(crate) fn reset_high_water_marks(&mut self) {
+        self.level.reset_high_water_marks();
     }
 }
 

@@ -287,7 +287,7 @@ impl BufferingAccounts {
     /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
     /// change the verdict or a high-water mark.
     #[inline(always)]
-    pub(crate) fn admit_below_marks(
+    pub(crate) fn admit_below_high_water(
         &mut self,
         input: usize,
         output: usize,
@@ -310,7 +310,7 @@ impl BufferingAccounts {
                 }
                 is_below
             }
-            Self::Voq(shared) => shared.admit_below_marks(input, output, charge),
+            Self::Voq(shared) => shared.admit_below_high_water(input, output, charge),
         }
     }
 
@@ -372,12 +372,12 @@ impl BufferingAccounts {
         }
     }
 
-    pub(crate) fn reset_marks(&mut self) {
+    pub(crate) fn reset_high_water_marks(&mut self) {
         match self {
             Self::Dedicated => {}
-            Self::Shared(shared) => shared.reset_marks(),
-            Self::DynamicThreshold(shared) => shared.reset_marks(),
-            Self::Voq(shared) => shared.reset_marks(),
+            Self::Shared(shared) => shared.reset_high_water_marks(),
+            Self::DynamicThreshold(shared) => shared.reset_high_water_marks(),
+            Self::Voq(shared) => shared.reset_high_water_marks(),
         }
     }
 

@@ -179,16 +179,16 @@ impl Dedicated {
     /// The occupied bytes after a frame with a charge of `charge` bytes. `None` if departures that are not settled yet could
     /// change the verdict, a mark or a high-water mark.
     #[inline]
-    pub(crate) fn below_marks(&self, charge: u64) -> Option<u64> {
+    pub(crate) fn below_high_water(&self, charge: u64) -> Option<u64> {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
         let level = bytes + charge;
         let is_below = level <= bytes_max.min(self.limit) && frames < frames_max && self.aqm.is_none();
         is_below.then_some(level)
     }
 
-    /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all marks](Self::below_marks).
+    /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all high-water marks](Self::below_high_water).
     #[inline]
-    pub(crate) fn admit_below_marks(&mut self, level: u64, bytes: u32) {
+    pub(crate) fn admit_below_high_water(&mut self, level: u64, bytes: u32) {
         debug_assert!(level <= self.occupancy.bytes_max.min(self.limit), "an admission that sets a mark");
         debug_assert!(self.aqm.is_none(), "an admission that a marker has not seen");
         self.occupancy.bytes = level;
@@ -250,8 +250,8 @@ impl Dedicated {
     }
 
     /// Starts the high-water marks afresh from the present occupancy.
-    pub fn reset_marks(&mut self) {
-        self.occupancy.reset_marks();
+    pub fn reset_high_water_marks(&mut self) {
+        self.occupancy.reset_high_water_marks();
     }
 
     /// Asserts that every accepted frame has departed or is among `frames`, given by their lengths. Their charges must equal

@@ -116,8 +116,8 @@ impl DynamicThresholdAccounts {
         self.pool.set_limit(size);
     }
 
-    pub(crate) fn reset_marks(&mut self) {
-        self.pool.reset_marks();
+    pub(crate) fn reset_high_water_marks(&mut self) {
+        self.pool.reset_high_water_marks();
     }
 
     /// Asserts that the pool holds the bytes of all frames.

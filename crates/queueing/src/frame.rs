@@ -206,7 +206,7 @@ impl Occupancy {
         debug_assert!(self.frames > 0 || self.bytes == 0, "an empty queue holds memory");
     }
 
-    pub(crate) fn reset_marks(&mut self) {
+    pub(crate) fn reset_high_water_marks(&mut self) {
         assert!(
             self.bytes <= self.bytes_max && self.frames <= self.frames_max,
             "a high-water mark below the level"
@@ -232,7 +232,7 @@ impl MemoryLevel {
         self.bytes -= charges;
     }
 
-    pub(crate) fn reset_marks(&mut self) {
+    pub(crate) fn reset_high_water_marks(&mut self) {
         assert!(self.bytes <= self.bytes_max, "a high-water mark below the level");
         self.bytes_max = self.bytes;
     }

@@ -156,15 +156,15 @@ impl Memory {
     /// Admits a frame if it stays below all limits and high-water marks, so that no earlier departure could change the
     /// verdict or a mark. Otherwise returns false.
     #[inline(always)]
-    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
+    pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
         let (charge, queued) = (own.charge(bytes), own.occupancy().bytes);
-        let Some(level) = own.below_marks(charge) else { return false };
-        if !self.shared.admit_below_marks(input, output, queued, charge) {
+        let Some(level) = own.below_high_water(charge) else { return false };
+        if !self.shared.admit_below_high_water(input, output, queued, charge) {
             return false;
         }
         debug_assert_eq!(level, queued + charge, "an admission charges its frame");
-        own.admit_below_marks(level, bytes);
+        own.admit_below_high_water(level, bytes);
         true
     }
 
@@ -215,9 +215,9 @@ impl Memory {
     }
 
     /// Starts all high-water marks afresh from the present occupancy.
-    pub fn reset_marks(&mut self) {
-        self.outputs.iter_mut().for_each(Dedicated::reset_marks);
-        self.shared.reset_marks();
+    pub fn reset_high_water_marks(&mut self) {
+        self.outputs.iter_mut().for_each(Dedicated::reset_high_water_marks);
+        self.shared.reset_high_water_marks();
     }
 
     /// Asserts that every accepted frame has departed or is among `frames`. Outputs, inputs, pools and virtual output queues

@@ -427,7 +427,7 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Starts a ring's high-water marks afresh from its present occupancy.
-    pub fn reset_marks(&mut self, ring: usize) {
+    pub fn reset_high_water_marks(&mut self, ring: usize) {
         let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
         (cold.bytes_max, cold.frames_max) = (state.bytes, state.len());
         state.update_thresholds(cold);

@@ -179,8 +179,8 @@ impl SharedAccounts {
         self.limits_inputs.then(|| self.inputs[input].level())
     }
 
-    pub(crate) fn reset_marks(&mut self) {
-        self.pools.iter_mut().chain(&mut self.inputs).for_each(Account::reset_marks);
+    pub(crate) fn reset_high_water_marks(&mut self) {
+        self.pools.iter_mut().chain(&mut self.inputs).for_each(Account::reset_high_water_marks);
     }
 
     /// Asserts that each pool and input holds the bytes of its frames.

@@ -128,9 +128,9 @@ impl VoqAccounts {
     /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
     /// change the verdict or the high-water mark of the module.
     #[inline]
-    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64) -> bool {
+    pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts_mut(input, output);
-        let (Some(of_module), Some(of_queue)) = (module.below_mark(charge), queue.within_limit(charge))
+        let (Some(of_module), Some(of_queue)) = (module.below_high_water(charge), queue.within_limit(charge))
         else {
             return false;
         };
@@ -167,10 +167,10 @@ impl VoqAccounts {
         self.modules[module].memory.set_limit(size);
     }
 
-    pub(crate) fn reset_marks(&mut self) {
+    pub(crate) fn reset_high_water_marks(&mut self) {
         for InputModule { memory, queues } in &mut self.modules {
-            memory.reset_marks();
-            queues.iter_mut().for_each(Account::reset_marks);
+            memory.reset_high_water_marks();
+            queues.iter_mut().for_each(Account::reset_high_water_marks);
         }
     }
 

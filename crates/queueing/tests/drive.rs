@@ -457,7 +457,7 @@ fn a_departure_at_the_instant_of_an_arrival_comes_first() {
     let early = Instant::new(end.get() - 1);
     assert_eq!(switch.arrive(early, 0, 1, 1_500, not_capable, || 0), Passage::Dropped(AdmissionLimit::Pool));
     assert!(matches!(switch.arrive(end, 0, 1, 1_500, not_capable, || 0), Passage::Queued { .. }));
-    switch.reset_marks(end + Duration::from_millis(1));
+    switch.reset_high_water_marks(end + Duration::from_millis(1));
     assert_eq!(switch.memory().pool(0).bytes_max, 0);
 }
 

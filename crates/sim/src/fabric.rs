@@ -417,14 +417,14 @@ impl Fabric {
     }
 
     /// Starts all high-water marks afresh.
-    pub(crate) fn reset_marks(&mut self, now: u64) {
+    pub(crate) fn reset_high_water_marks(&mut self, now: u64) {
         for memory in self.memories.iter_mut().flatten() {
-            memory.reset_marks(Instant::new(now));
+            memory.reset_high_water_marks(Instant::new(now));
         }
         if let Some(flow_control) = &mut self.flow_control {
-            flow_control.reset_marks();
+            flow_control.reset_high_water_marks();
         }
-        self.ports.iter_mut().for_each(|port| port.reset_marks(Instant::new(now)));
+        self.ports.iter_mut().for_each(|port| port.reset_high_water_marks(Instant::new(now)));
     }
 
     /// Returns the numbers of frames that switches dropped and marked.

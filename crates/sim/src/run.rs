@@ -197,7 +197,7 @@ fn simulate<W: MeasuredWorkload>(
     // Without a warm-up, bytes sent at the start are measured.
     let before = if scenario.run.warmup.is_zero() { unstarted } else { partition.engine.totals() };
     let now = partition.engine.now();
-    partition.engine.fabric.reset_marks(now);
+    partition.engine.fabric.reset_high_water_marks(now);
     partition.recorder.start_measuring();
     if ending == Ending::Time {
         ending = play(std::slice::from_mut(&mut partition), end, control.stop, progress);

@@ -146,14 +146,14 @@ impl BookedDedicated {
         draw: impl FnOnce() -> u32,
     ) -> Passage {
         let charge = self.buffer.charge(bytes);
-        let mut below = self.buffer.below_marks(charge);
+        let mut below = self.buffer.below_high_water(charge);
         if below.is_none() {
             self.settle(now);
-            below = self.buffer.below_marks(charge);
+            below = self.buffer.below_high_water(charge);
         }
         let verdict = match below {
             Some(level) => {
-                self.buffer.admit_below_marks(level, bytes);
+                self.buffer.admit_below_high_water(level, bytes);
                 Verdict::Accepted { marked: false }
             }
             None => self.admit_settled(now, Frame { bytes, ecn: ecn() }, draw),
@@ -208,9 +208,9 @@ impl BookedDedicated {
     }
 
     /// Starts the high-water marks afresh from the occupancy at `now`.
-    pub fn reset_marks(&mut self, now: Instant) {
+    pub fn reset_high_water_marks(&mut self, now: Instant) {
         self.settle(now);
-        self.buffer.reset_marks();
+        self.buffer.reset_high_water_marks();
     }
 
     /// Asserts that every accepted frame has departed or has its departure booked, with all its bytes.
@@ -272,10 +272,10 @@ impl BookedMemory {
         ecn: impl FnOnce() -> EcnCodepoint,
         draw: impl FnOnce() -> u32,
     ) -> Passage {
-        let mut is_admitted = self.memory.admit_below_marks(input, output, bytes);
+        let mut is_admitted = self.memory.admit_below_high_water(input, output, bytes);
         if !is_admitted {
             self.settle_output(now, output);
-            is_admitted = self.memory.admit_below_marks(input, output, bytes);
+            is_admitted = self.memory.admit_below_high_water(input, output, bytes);
         }
         let verdict = if is_admitted {
             Verdict::Accepted { marked: false }
@@ -384,9 +384,9 @@ impl BookedMemory {
     }
 
     /// Starts all high-water marks afresh from the occupancy at `now`.
-    pub fn reset_marks(&mut self, now: Instant) {
+    pub fn reset_high_water_marks(&mut self, now: Instant) {
         self.settle(now);
-        self.memory.reset_marks();
+        self.memory.reset_high_water_marks();
     }
 
     /// Asserts that every accepted frame has departed or has a booked departure. All accounts must have the bytes of the booked

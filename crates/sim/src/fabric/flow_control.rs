@@ -107,8 +107,8 @@ impl FlowControl {
         self.switches.iter().map(|switch| &switch.memory)
     }
 
-    pub(super) fn reset_marks(&mut self) {
-        self.switches.iter_mut().for_each(|switch| switch.memory.reset_marks());
+    pub(super) fn reset_high_water_marks(&mut self) {
+        self.switches.iter_mut().for_each(|switch| switch.memory.reset_high_water_marks());
     }
 
     /// Returns the bytes that a frame takes in a switch, with its bookkeeping.

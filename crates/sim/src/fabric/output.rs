@@ -154,10 +154,10 @@ impl Port {
     }
 
     /// Resets the high-water marks of the port's own queue; the switch's memory has its own marks.
-    pub(super) fn reset_marks(&mut self, now: Instant) {
+    pub(super) fn reset_high_water_marks(&mut self, now: Instant) {
         match &mut self.queue {
-            OutputQueue::Dedicated(queue) => queue.reset_marks(now),
-            OutputQueue::Rings(rings) => rings.reset_marks(),
+            OutputQueue::Dedicated(queue) => queue.reset_high_water_marks(now),
+            OutputQueue::Rings(rings) => rings.reset_high_water_marks(),
             _ => {}
         }
     }

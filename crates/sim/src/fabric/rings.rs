@@ -171,8 +171,8 @@ impl RingOutput {
     }
 
     /// Starts the high-water marks afresh.
-    pub(super) fn reset_marks(&mut self) {
-        self.each_ring().for_each(|ring| self.rings.reset_marks(ring));
+    pub(super) fn reset_high_water_marks(&mut self) {
+        self.each_ring().for_each(|ring| self.rings.reset_high_water_marks(ring));
     }
 
     /// Adds the figures of this output's destinations.

@@ -171,8 +171,8 @@ impl Buffers {
     }
 
     /// Starts all high-water marks afresh from the present occupancy.
-    pub(super) fn reset_marks(&mut self) {
-        self.memory.reset_marks();
+    pub(super) fn reset_high_water_marks(&mut self) {
+        self.memory.reset_high_water_marks();
     }
 
     /// Asserts that the occupancies of outputs, inputs and pools agree with the frames in the plain queues.

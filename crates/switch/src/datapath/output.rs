@@ -520,14 +520,14 @@ impl<H: Copy + Default> Output<H> {
             let held = self.queue.occupancy(ring);
             let mark = if ring == PLAIN { plain } else { (held.frames_max, held.bytes_max) };
             self.rings[ring].watch.end_period(mark);
-            self.queue.reset_marks(ring);
+            self.queue.reset_high_water_marks(ring);
         }
     }
 
     /// Resets all high-water marks.
-    pub(super) fn reset_marks(&mut self) {
+    pub(super) fn reset_high_water_marks(&mut self) {
         for ring in 0..self.rings.len() {
-            self.queue.reset_marks(ring);
+            self.queue.reset_high_water_marks(ring);
             let watch = &mut self.rings[ring].watch;
             (watch.max, watch.max_period, watch.mark_seen) = ((0, 0), (0, 0), 0);
         }

@@ -332,13 +332,13 @@ impl<H: Copy + Default> Outputs<H> {
             let held = self.memory.occupancy(port);
             self.outputs[port].end_period((held.frames_max, held.bytes_max));
         }
-        self.memory.reset_marks();
+        self.memory.reset_high_water_marks();
     }
 
     /// Resets all high-water marks.
-    pub(super) fn reset_marks(&mut self) {
-        self.memory.reset_marks();
-        self.outputs.iter_mut().for_each(Output::reset_marks);
+    pub(super) fn reset_high_water_marks(&mut self) {
+        self.memory.reset_high_water_marks();
+        self.outputs.iter_mut().for_each(Output::reset_high_water_marks);
     }
 
     /// Counters of a port's plain queue.

@@ -108,7 +108,7 @@ impl<D: Driver> Switch<D> {
                 self.forwarding.flush(port);
             }
             Command::ResetMarks => {
-                self.outputs.reset_marks();
+                self.outputs.reset_high_water_marks();
             }
             Command::Snapshot { stations } => return Ok(Reply::Snapshot(Box::new(self.snapshot(stations)))),
             Command::Config => return Ok(Reply::Config(Box::new(self.config.clone()))),
