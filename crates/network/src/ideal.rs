@@ -218,12 +218,9 @@ impl Ideal {
     }
 }
 
-/// The time of a round trip and then of all answers back to back on the last link (thesis §4.2.2).
-///
-/// # Panics
-/// If the rate is zero, or sending takes more than 213 days.
+/// The time of a round trip and then of all answers back to back on the last link (thesis §4.2.2). At most [`Duration::MAX`].
 pub fn ideal_time(round_trip: Duration, wire: Bytes, rate: Rate) -> Duration {
-    round_trip.saturating_add(rate.time_to_send(wire))
+    round_trip.saturating_add(rate.checked_time_to_send(wire).unwrap_or(Duration::MAX))
 }
 
 /// The first readout of each kind at each distance from a collector. Every other readout has a path equivalent to one

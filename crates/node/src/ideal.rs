@@ -7,9 +7,10 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use fanin_network::ideal_time;
 use fanin_report::{EventRow, IdealFigures};
 use fanin_scenario::Scenario;
-use fanin_units::Rate;
+use fanin_units::{Bytes, Rate};
 
 /// Duration of the measured stream.
 const MEASURE: Duration = Duration::from_millis(200);
@@ -30,7 +31,7 @@ impl LoopbackRate {
 
     /// Returns the ideal time for `bytes` in picoseconds: `readout.response_delay`, then the bytes at this throughput.
     fn time_ps(self, bytes: u64, scenario: &Scenario) -> u64 {
-        scenario.readout.response_delay.get() + (bytes as f64 / self.bytes_per_s * 1e12) as u64
+        ideal_time(scenario.readout.response_delay, Bytes::new(bytes), self.rate()).get()
     }
 }
 

@@ -8,8 +8,9 @@ use fanin_dataflow::{
     Collector, EventRecord, EventStep, FragmentPayload as _, L1Id, Message, Outcome, Peer, Unexpected,
     UnitCommand,
 };
+use fanin_network::ideal_time;
 use fanin_scenario::Processors;
-use fanin_units::{Bytes, Instant, Rate};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use super::paired::{FromSupervisor, LeaderTracker};
 use super::{processor, settings};
@@ -45,9 +46,10 @@ pub struct CollectorNode {
 
 /// Sum of the ideal times of collections, and counts of the readouts that answered last.
 struct Collections {
-    /// Payload rate of the ideal. `delay_s` is `readout.response_delay` in seconds.
+    /// Payload rate of the ideal.
     rate: Rate,
-    delay_s: f64,
+    /// The mean delay of the readouts' answers.
+    response: Duration,
     ideal_s: f64,
     /// By event: the readout that answered last, and the bytes of earlier steps.
     open: HashMap<L1Id, (Option<u16>, u64)>,
@@ -56,9 +58,9 @@ struct Collections {
 
 impl Collections {
     fn new(system: &System) -> Self {
-        let delay_s = system.scenario().readout.response_delay.as_secs_f64();
+        let response = system.scenario().readout.response_delay;
         let rate = system.ideal_rate;
-        Self { rate, delay_s, ideal_s: 0.0, open: HashMap::new(), last_answers: BTreeMap::new() }
+        Self { rate, response, ideal_s: 0.0, open: HashMap::new(), last_answers: BTreeMap::new() }
     }
 
     fn handle_assigned(&mut self, event: L1Id) {
@@ -77,7 +79,7 @@ impl Collections {
         let Some((Some(readout), before)) = self.open.get_mut(&event) else { return };
         let step = bytes.get().saturating_sub(*before);
         *before = bytes.get();
-        self.ideal_s += self.delay_s + 8.0 * step as f64 / self.rate.get() as f64;
+        self.ideal_s += ideal_time(self.response, Bytes::new(step), self.rate).as_secs_f64();
         *self.last_answers.entry(*readout).or_default() += 1;
     }
 
