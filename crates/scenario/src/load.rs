@@ -413,6 +413,13 @@ fn derive(tree: &mut TomlTable) {
         let origin = Origin::Derived("because shaping.credits is set");
         tree.fill("shaping.method", Value::String("credits".to_owned()), &origin);
     }
+    if let Some(Value::String(method)) = tree.find("shaping.method").map(|node| &node.value)
+        && method == "paced-credits"
+    {
+        // Paced credits learn an event's size from its first answers.
+        let origin = Origin::Derived("by shaping.method");
+        tree.fill("shaping.discipline", Value::String("smallest-remaining".to_owned()), &origin);
+    }
     fill_defaults(tree, "", &defaults);
 }
 

@@ -4,8 +4,8 @@
 //! its own seeds and its own settings: timeouts of real processes, or the simulated disk.
 
 use fanin_dataflow::{
-    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig,
-    CreditDiscipline, Delay, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
+    PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
 };
 use fanin_units::{Duration, Ratio};
 
@@ -86,13 +86,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: scenario.shaping.credit_limit(),
         paced_credits: paced_credits(scenario),
-        discipline: match scenario.shaping.discipline {
-            // Paced credits learn an event's size from its first answers.
-            CreditDiscipline::Fifo if scenario.shaping.method == ShapingMethod::PacedCredits => {
-                CreditDiscipline::SmallestRemaining
-            }
-            discipline => discipline,
-        },
+        discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
         model: UnitModel::Steps(steps(scenario)),
@@ -181,6 +175,7 @@ pub fn steps(scenario: &Scenario) -> Vec<CollectionStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanin_dataflow::CreditDiscipline;
 
     fn scenario(sets: &[&str]) -> Scenario {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
@@ -212,6 +207,8 @@ mod tests {
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
         let config = collector(&["shaping.method=paced-credits"]);
         assert_eq!(config.discipline, CreditDiscipline::SmallestRemaining);
+        let chosen = collector(&["shaping.method=paced-credits", "shaping.discipline=fifo"]);
+        assert_eq!(chosen.discipline, CreditDiscipline::Fifo);
         assert_eq!(collector(&[]).discipline, CreditDiscipline::Fifo);
         let paced = config.paced_credits.unwrap();
         assert_eq!(paced.fragment.get(), 1_100);

@@ -14,7 +14,7 @@ pub enum ShapingMethod {
     Credits,
     /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its variation. A
     /// large answer is requested in parts, and late answers lower the pace. Requests are spread over the readouts, unless
-    /// `request_order` is `random`. The event with the fewest remaining bytes goes first, also with `discipline = "fifo"`.
+    /// `request_order` is `random`. The default of `discipline` is `smallest-remaining`.
     PacedCredits,
     /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
@@ -121,8 +121,8 @@ pub struct Shaping {
     /// `method = "credits"`.
     #[schemars(range(min = 1))]
     pub credits: u32,
-    /// The waiting request that is sent first when credits come back. With `method = "paced-credits"`, `fifo` stands for
-    /// `smallest-remaining`: events with the fewest remaining bytes go first by default.
+    /// The waiting request that is sent first when credits come back. With `method = "paced-credits"` the default is
+    /// `smallest-remaining`.
     pub discipline: CreditDiscipline,
     /// Order of a collector's requests to the readouts.
     pub request_order: RequestOrder,
