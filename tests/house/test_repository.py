@@ -86,6 +86,14 @@ def test_rust_tests_skip_by_the_shared_function_only(root: Path) -> None:
     assert not wrong, f"a test that cannot run calls `skip` of tests/skip.rs: {wrong}"
 
 
+def test_rust_tests_assert_nothing_on_elapsed_time(root: Path) -> None:
+    assertion = re.compile(r"\bassert\w*!\([^;]*?elapsed\(\)")
+    wrong = [
+        str(path.relative_to(root)) for path in root.glob("crates/**/*.rs") if assertion.search(path.read_text())
+    ]
+    assert not wrong, f"a loop that waits calls `HangGuard::check` of tests/hang_guard.rs: {wrong}"
+
+
 def test_the_change_log_has_an_unreleased_section_that_speaks_of_the_contract(root: Path) -> None:
     text = (root / "CHANGELOG.md").read_text()
     unreleased = re.search(r"^## \[?Unreleased\]?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

@@ -45,6 +45,9 @@ mod endpoint;
 mod epoll;
 mod event;
 mod frame;
+#[cfg(test)]
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 mod hello;
 mod limits;
 mod net;

@@ -1,6 +1,8 @@
 //! The limit of open files. A separate test file, since the limit applies to the whole process.
 
 mod common;
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 

@@ -5,6 +5,8 @@ mod common;
 mod encryption;
 #[path = "suite/exchange.rs"]
 mod exchange;
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 #[path = "suite/hostile.rs"]
 mod hostile;
 #[path = "suite/keys.rs"]

@@ -4,13 +4,14 @@
 
 #[path = "common/dpdk.rs"]
 mod dpdk;
-
-use std::time::{Duration as WallTime, Instant as WallClock};
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 
 use dpdk::COLLECTOR;
 use fanin_switch::config::{PortSpec, StationSpec};
 use fanin_switch::{Config, DpdkPorts, Driver, Mac, Received, Switch};
 use fanin_units::{Bytes, Duration, Instant};
+use hang_guard::HangGuard;
 
 const FRAMES: u32 = 3_000;
 const BURST: u32 = 50;
@@ -41,14 +42,10 @@ fn frames_pass_from_one_shared_memory_to_another() {
     let mut ports = DpdkPorts::open(&config).expect("DPDK starts and has shared memory");
     let (mut ends, ports) = (ports.remove(1), ports.remove(0));
     let mut switch = Switch::new(config, ports).expect("a configuration");
-    let (began, mut now) = (WallClock::now(), Instant::START + Duration::from_micros(1));
+    let (guard, mut now) = (HangGuard::new(), Instant::START + Duration::from_micros(1));
     let (mut sent, mut arrived, mut received) = (0, 0, Vec::new());
     while arrived < FRAMES {
-        assert!(
-            began.elapsed() < WallTime::from_secs(60),
-            "{arrived} of {sent} frames: {:#?}",
-            switch.snapshot(false)
-        );
+        guard.check(format_args!("{arrived} of {sent} frames: {:#?}", switch.snapshot(false)));
         // A thread of DPDK connects the ends.
         if (2..4).all(|port| ends.is_up(port)) && sent < FRAMES && sent - arrived < BURST {
             let bytes = frame(sent);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::common::{endpoint, frame, hello, listen, quick, raw, until, wait_for};
+use crate::common::{endpoint, frame, has_backend, hello, listen, quick, raw, until, wait_for};
 use fanin_message::{Closed, ConnectionOptions, EndpointEvent, Payload, Tls, TlsError};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
@@ -42,6 +42,9 @@ impl Authority {
 
 #[test]
 fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
+    if !has_backend() {
+        return;
+    }
     let authority = Authority::new();
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, authority.options("server", &authority));
@@ -84,6 +87,9 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
 
 #[test]
 fn certificates_are_checked_on_both_sides() {
+    if !has_backend() {
+        return;
+    }
     let (ours, theirs) = (Authority::new(), Authority::called("another authority"));
     // The server's certificate and the client's, the authority that each trusts, and the side that refuses.
     let cases = [
@@ -120,6 +126,9 @@ fn certificates_are_checked_on_both_sides() {
 
 #[test]
 fn unencrypted_peers_are_refused() {
+    if !has_backend() {
+        return;
+    }
     let authority = Authority::new();
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, authority.options("server", &authority));
@@ -137,6 +146,9 @@ fn unencrypted_peers_are_refused() {
 
 #[test]
 fn an_end_without_farewell_is_named() {
+    if !has_backend() {
+        return;
+    }
     let authority = Authority::new();
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, authority.options("server", &authority));
@@ -185,6 +197,9 @@ fn an_end_without_farewell_is_named() {
 
 #[test]
 fn texts_that_are_no_certificates_are_named() {
+    if !has_backend() {
+        return;
+    }
     let authority = Authority::new();
     let key = KeyPair::generate().unwrap();
     let pem = authority.pem.as_bytes();

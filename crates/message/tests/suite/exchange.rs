@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::common::{PATIENCE, connected, endpoint, listen, quick, step, until, wait_for, with_limits};
+use crate::common::{connected, endpoint, has_backend, listen, quick, step, until, wait_for, with_limits};
+use crate::hang_guard::HangGuard;
 use fanin_message::{
     Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, Payload, SameName,
     SendError, SocketOptions,
@@ -11,6 +12,9 @@ use fanin_message::{
 
 #[test]
 fn messages_of_all_sizes_arrive_complete_and_in_order() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let sizes = [0, 1, 11, 12, 13, 4096, 4097, 65_536, 131_072 - 12, 131_072, 131_073, 1_000_000, 7_000_000];
@@ -43,6 +47,9 @@ fn messages_of_all_sizes_arrive_complete_and_in_order() {
 
 #[test]
 fn payloads_may_be_kept_and_sent_on() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     for i in 0..1000u32 {
@@ -69,6 +76,9 @@ fn payloads_may_be_kept_and_sent_on() {
 
 #[test]
 fn bare_peers_exchange_frames_without_greetings() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let options = ConnectionOptions { greeting: Greeting::Bare, ..ConnectionOptions::default() };
     let (to_client, _) = connected(&mut server, &mut client, &options);
@@ -91,6 +101,9 @@ fn until_message(server: &mut MessageEndpoint, client: &mut MessageEndpoint) -> 
 
 #[test]
 fn a_full_outbox_refuses_and_tells_when_there_is_room() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
     let (mut server, mut client) = (endpoint("server"), with_limits("client", limits));
     let (to_client, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
@@ -128,6 +141,9 @@ fn a_full_outbox_refuses_and_tells_when_there_is_room() {
 
 #[test]
 fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits {
         message_bytes_max: 1 << 20,
         receive_bytes_max: 4 << 20,
@@ -166,6 +182,9 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
 
 #[test]
 fn a_peer_at_its_memory_limit_stops_no_other_peer() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits {
         message_bytes_max: 1 << 20,
         // The share binds above half of it.
@@ -197,9 +216,9 @@ fn a_peer_at_its_memory_limit_stops_no_other_peer() {
     }
     let (mut kept, mut kept_bytes) = (VecDeque::new(), 0);
     let (mut greedy_received, mut other_received, mut round) = (0, 0, 0);
-    let start = Instant::now();
+    let guard = HangGuard::new();
     let mut turn = |server: &mut MessageEndpoint, kept: &mut VecDeque<Payload>, kept_bytes: &mut u64| {
-        assert!(start.elapsed() < PATIENCE, "{} messages are kept", kept.len());
+        guard.check(format_args!("{} messages are kept", kept.len()));
         for event in [step(server), step(&mut greedy), step(&mut other)].into_iter().flatten() {
             match event {
                 EndpointEvent::Message { peer, stream, payload, .. } if names[&peer] == "greedy" => {
@@ -236,6 +255,9 @@ fn a_peer_at_its_memory_limit_stops_no_other_peer() {
 
 #[test]
 fn a_peer_that_connects_again_has_no_further_memory() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits {
         message_bytes_max: 1 << 20,
         receive_bytes_max: 6 << 20,
@@ -266,6 +288,9 @@ fn a_peer_that_connects_again_has_no_further_memory() {
 
 #[test]
 fn closing_sends_what_waits_and_hears_what_comes() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (to_client, to_server) = connected(&mut server, &mut client, &quick());
     let body = vec![1; 3_000_000];
@@ -294,6 +319,9 @@ fn closing_sends_what_waits_and_hears_what_comes() {
 
 #[test]
 fn shutdown_ends_everything_in_order() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, ConnectionOptions { same_name: SameName::Allow, ..quick() });
     let peers: Vec<_> = (0..20).map(|_| client.connect("server", address, quick())).collect();
@@ -305,17 +333,20 @@ fn shutdown_ends_everything_in_order() {
     });
     server.shutdown();
     client.shutdown();
-    let start = Instant::now();
+    let guard = HangGuard::new();
     while !(server.is_empty() && client.is_empty()) {
         step(&mut server);
         step(&mut client);
-        assert!(start.elapsed() < PATIENCE);
+        guard.check("the end of all connections");
     }
     assert_eq!(server.peers() + client.peers(), 0);
 }
 
 #[test]
 fn another_thread_interrupts_the_wait() {
+    if !has_backend() {
+        return;
+    }
     let mut endpoint = endpoint("alone");
     let waker = endpoint.waker();
     let thread = std::thread::spawn(move || {
@@ -332,6 +363,9 @@ fn another_thread_interrupts_the_wait() {
 
 #[test]
 fn socket_options_change_at_run_time_and_refusals_are_named() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (to_client, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let options = SocketOptions {
@@ -352,6 +386,9 @@ fn socket_options_change_at_run_time_and_refusals_are_named() {
 
 #[test]
 fn hosts_are_found_by_name() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, ConnectionOptions::default());
     let host = format!("localhost:{}", address.port());

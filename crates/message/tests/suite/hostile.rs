@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    PATIENCE, endpoint, frame, hello, hello_of, listen, quick, raw, raw_from, read_frame, step, until,
-    wait_for, with_limits,
+    PATIENCE, endpoint, frame, has_backend, hello, hello_of, listen, quick, raw, raw_from, read_frame, step,
+    until, wait_for, with_limits,
 };
+use crate::hang_guard::HangGuard;
 use fanin_message::{
     BadHello, Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting,
     Oversize, SameName, Timing,
@@ -33,6 +34,9 @@ fn reaction(bytes: &[u8], options: ConnectionOptions, limits: Limits) -> (Closed
 
 #[test]
 fn wrong_greetings_are_refused() {
+    if !has_backend() {
+        return;
+    }
     let cases: [(Vec<u8>, BadHello); 6] = [
         (frame(1, 0, b"hi"), BadHello::Kind(1)),
         (frame(0xFFFF_FF01, 0, b"no greeting"), BadHello::Magic(*b"no g")),
@@ -64,6 +68,9 @@ fn wrong_greetings_are_refused() {
 /// Every change of one byte of a greeting, and every beginning of one: a connection, or a reason, and no panic.
 #[test]
 fn changed_greetings_are_accepted_or_refused() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
     let whole = hello_of([1, 2], "peer", "server", 20);
@@ -97,6 +104,9 @@ fn changed_greetings_are_accepted_or_refused() {
 
 #[test]
 fn sizes_that_lie_end_the_connection() {
+    if !has_backend() {
+        return;
+    }
     let bare = ConnectionOptions { greeting: Greeting::Bare, ..quick() };
     let limits = || Limits { by_kind: vec![(7, 1000)], ..Limits::default() };
     let lie = |kind: u32, size: u32| {
@@ -116,10 +126,10 @@ fn sizes_that_lie_end_the_connection() {
     for peer in &mut peers {
         peer.write_all(&lie(1, 60 << 20)).unwrap();
     }
-    let start = Instant::now();
+    let guard = HangGuard::new();
     while server.totals().bytes_in < 600 {
         step(&mut server);
-        assert!(start.elapsed() < PATIENCE);
+        guard.check("the first bytes of all peers");
     }
     assert!(server.receive_bytes() < 50 * (80 << 10) + (256 << 10), "{}", server.receive_bytes());
     drop(peers);
@@ -136,6 +146,9 @@ fn sizes_that_lie_end_the_connection() {
 
 #[test]
 fn unknown_reserved_types_end_the_connection() {
+    if !has_backend() {
+        return;
+    }
     let mut bytes = hello("peer", "", 0);
     bytes.extend(frame(0xFFFF_FFFF, 0, b""));
     let (reason, _) = reaction(&bytes, quick(), Limits::default());
@@ -144,6 +157,9 @@ fn unknown_reserved_types_end_the_connection() {
 
 #[test]
 fn a_frame_may_come_byte_by_byte() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
     let mut peer = raw(address);
@@ -165,6 +181,9 @@ fn a_frame_may_come_byte_by_byte() {
 
 #[test]
 fn names_are_checked_on_both_sides() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let only = ConnectionOptions { names: vec!["dcm-1".into()], ..quick() };
     let (_, address) = listen(&mut server, only);
@@ -200,6 +219,9 @@ fn names_are_checked_on_both_sides() {
 
 #[test]
 fn a_younger_connection_takes_the_place_of_a_half_open_one() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
     let mut first = raw(address);
@@ -240,6 +262,9 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
 
 #[test]
 fn silence_is_noticed_and_heartbeats_prevent_it() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
     // One peer announces heartbeats and falls silent; another announces none; a third is ours.
@@ -270,6 +295,9 @@ fn silence_is_noticed_and_heartbeats_prevent_it() {
 
 #[test]
 fn a_process_that_slept_does_not_take_its_peers_for_dead() {
+    if !has_backend() {
+        return;
+    }
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     crate::common::connected(&mut server, &mut client, &quick());
     // The server sleeps longer than its silence limit, while the client's heartbeats pile up.
@@ -287,6 +315,9 @@ fn a_process_that_slept_does_not_take_its_peers_for_dead() {
 
 #[test]
 fn peers_that_take_nothing_are_given_up() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, quick());
@@ -309,6 +340,9 @@ fn peers_that_take_nothing_are_given_up() {
 
 #[test]
 fn a_peer_that_does_not_close_after_us_is_cut_off() {
+    if !has_backend() {
+        return;
+    }
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
     let mut stubborn = raw(address);
@@ -327,6 +361,9 @@ fn a_peer_that_does_not_close_after_us_is_cut_off() {
 
 #[test]
 fn a_lost_server_is_found_again_by_all_its_clients() {
+    if !has_backend() {
+        return;
+    }
     let options = ConnectionOptions { same_name: SameName::Replace, ..quick() };
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, options.clone());
@@ -363,6 +400,9 @@ fn a_lost_server_is_found_again_by_all_its_clients() {
 
 #[test]
 fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
+    if !has_backend() {
+        return;
+    }
     let mut client = endpoint("client");
     let few = ConnectionOptions {
         backoff: Some(fanin_message::Backoff { attempts_max: Some(2), ..quick().backoff.unwrap() }),
@@ -384,6 +424,9 @@ fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
 
 #[test]
 fn an_attempt_that_the_system_refuses_at_once_is_repeated() {
+    if !has_backend() {
+        return;
+    }
     let mut client = endpoint("client");
     // TCP has no broadcast: connect(2) fails.
     client.connect("server", SocketAddr::from(([255; 4], 7000)), quick());
@@ -398,6 +441,9 @@ fn an_attempt_that_the_system_refuses_at_once_is_repeated() {
 
 #[test]
 fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
+    if !has_backend() {
+        return;
+    }
     let mut server = with_limits("server", Limits { peers_max: 2, ..Limits::default() });
     let (listener, address) = listen(&mut server, ConnectionOptions { greeting: Greeting::Bare, ..quick() });
     let mut peers: Vec<_> = (0..4).map(|_| raw(address)).collect();
@@ -428,6 +474,9 @@ fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
 
 #[test]
 fn silent_limits_do_not_hold_back_who_waits_for_ever() {
+    if !has_backend() {
+        return;
+    }
     let forever = Timing { silence_max: Duration::ZERO, heartbeat: Duration::ZERO, ..quick().timing };
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, ConnectionOptions { timing: forever, ..quick() });
@@ -440,6 +489,9 @@ fn silent_limits_do_not_hold_back_who_waits_for_ever() {
 
 #[test]
 fn strangers_displace_each_other_and_no_peer() {
+    if !has_backend() {
+        return;
+    }
     let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
     let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
     let (_, address) = listen(&mut server, ConnectionOptions { timing: patient, ..quick() });
@@ -466,6 +518,9 @@ fn strangers_displace_each_other_and_no_peer() {
 
 #[test]
 fn a_flood_from_one_address_displaces_no_peer_at_another() {
+    if !has_backend() {
+        return;
+    }
     let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
     let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
     let (_, address) = listen(&mut server, ConnectionOptions { timing: patient, ..quick() });
@@ -486,6 +541,9 @@ fn a_flood_from_one_address_displaces_no_peer_at_another() {
 
 #[test]
 fn an_address_that_connects_too_often_is_refused_alone() {
+    if !has_backend() {
+        return;
+    }
     let limits = Limits { caller_connections_per_second_max: Some(1), ..Limits::default() };
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, quick());

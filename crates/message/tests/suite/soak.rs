@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::common::{PATIENCE, listen, quick, step, with_limits};
+use crate::common::{PATIENCE, has_backend, listen, quick, step, with_limits};
+use crate::hang_guard::HangGuard;
 use fanin_message::{Closed, ConnectionOptions, EndpointEvent, Limits, Payload, PeerId, SameName, SendError};
 
 const CLIENTS: usize = 12;
@@ -62,9 +63,9 @@ fn soak(seed: u64) {
     let mut held: Vec<Payload> = Vec::new();
     let mut waiting: Vec<(PeerId, u32, Payload)> = Vec::new();
     let mut paused: Vec<PeerId> = Vec::new();
-    let start = Instant::now();
+    let guard = HangGuard::new();
     while finished < CLIENTS {
-        assert!(start.elapsed() < PATIENCE, "seed {seed}: {finished} of {CLIENTS}: {state:?}");
+        guard.check(format_args!("seed {seed}: {finished} of {CLIENTS}: {state:?}"));
         while let Some(event) = step_at_once(&mut server) {
             match event {
                 EndpointEvent::Message { peer, stream, payload, .. } => {
@@ -150,7 +151,7 @@ fn soak(seed: u64) {
     // Nothing is left behind: no peer, no memory but the blocks to read into.
     while !server.is_empty() {
         step(&mut server);
-        assert!(start.elapsed() < PATIENCE);
+        guard.check("the end of all connections");
     }
     for endpoint in [&server, &client] {
         assert!(endpoint.receive_bytes() <= 40 << 10, "{}", endpoint.receive_bytes());
@@ -167,6 +168,9 @@ fn step_at_once(endpoint: &mut fanin_message::MessageEndpoint) -> Option<Endpoin
 
 #[test]
 fn random_traffic_is_neither_lost_nor_swapped() {
+    if !has_backend() {
+        return;
+    }
     for seed in [1, 2] {
         soak(seed);
     }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each user takes what it needs")]
 
+#[path = "../../../../tests/hang_guard.rs"]
+pub(crate) mod hang_guard;
 #[path = "../../../../tests/skip.rs"]
 pub(crate) mod skip;
 
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use fanin_switch::config::PortSpec;
 use fanin_switch::{Config, Running, StartError};
+use hang_guard::HangGuard;
 
 /// The port on which hosts listen.
 pub(crate) const PORT: u16 = 5000;
@@ -231,7 +234,7 @@ pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) {
 /// Connects to a host; repeats while links come up.
 pub(crate) fn connect(host: usize) -> TcpStream {
     let to = SocketAddr::from((address(host), PORT));
-    let began = Instant::now();
+    let guard = HangGuard::new();
     loop {
         match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
             Ok(stream) => {
@@ -239,7 +242,7 @@ pub(crate) fn connect(host: usize) -> TcpStream {
                 stream.set_nodelay(true).expect("a socket takes an option");
                 return stream;
             }
-            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{to}: {error}"),
+            Err(error) => guard.check(format_args!("{to}: {error}")),
         }
         std::thread::sleep(Duration::from_millis(20));
     }
