@@ -36,6 +36,7 @@ mod catalogue;
 mod certain;
 pub mod cost;
 mod derived;
+mod event_burst;
 mod places;
 mod plan;
 mod proof;
@@ -44,6 +45,7 @@ mod sections;
 mod summary;
 mod system;
 mod table;
+mod techniques;
 mod warnings;
 pub mod wire;
 

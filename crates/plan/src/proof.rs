@@ -13,6 +13,7 @@ use fanin_units::Bytes;
 
 use crate::derived::brief;
 use crate::system::SystemFigures;
+use crate::techniques::TECHNIQUES;
 
 /// Messages between a unit, the supervisor and the logger about one event that can be in flight at once.
 const ROLE_MESSAGES: u128 = 8;
@@ -133,14 +134,8 @@ fn is_fixed(system: &SystemFigures) -> bool {
 
 /// Computes the upper bounds of the bytes in flight.
 fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
-    if s.transport.congestion_control == CongestionControl::Sird {
-        return Err("frames of SIRD are not counted".to_owned());
-    }
-    if matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter) {
-        return Err("messages of a scheduler are not counted".to_owned());
-    }
-    if s.shaping.method == ShapingMethod::PacedCredits {
-        return Err("paced credits measure their window during the run".to_owned());
+    if let Some(reason) = TECHNIQUES.iter().find_map(|technique| (technique.unproven)(s)) {
+        return Err(reason.to_owned());
     }
     let ack = u128::from(system.segments.ack_buffered_max());
     let framed = |message: Bytes| u128::from(system.segments.message(message).buffered.get());

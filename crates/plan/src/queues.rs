@@ -2,16 +2,17 @@
 
 use fanin_network::InputLinks;
 use fanin_queueing::pause_headroom;
-use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, SwitchSettings};
+use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, SwitchSettings};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
 use crate::bracket::{LossBracket, busy_share, crowded_share, threshold_shares};
-use crate::bursts::Burst;
 use crate::certain::{largest_waits, room_most, sure_to_wait};
 use crate::derived::{Derived, brief, percent};
+use crate::event_burst::Burst;
 use crate::places::{QueuePlace, places};
 use crate::system::{EventSpread, SystemFigures};
+use crate::techniques::TECHNIQUES;
 
 /// Shares of overflowing events below this count as zero.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
@@ -142,7 +143,7 @@ fn judge(
         shares = Some(threshold_shares(system, place, size, flow, &grown, active));
     }
     let tolerated = Ratio::ONE.saturating_sub(quantile);
-    let scheduled = matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter);
+    let takes_turns = TECHNIQUES.iter().any(|technique| (technique.takes_turns)(s));
     let pool = SharedDemand::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
     shares = pool.as_ref().and_then(|pool| pool.shares).or(shares);
@@ -161,7 +162,7 @@ fn judge(
     let together = pool.as_ref().map(|pool| (pool.demand.max(queue.peak.value), pool.memory));
     (queue.outcome, queue.reason) = match capacity {
         None => (BurstOutcome::Unlimited, format!("{waits} wait, and the queue has no limit")),
-        Some(_) if scheduled => {
+        Some(_) if takes_turns => {
             (BurstOutcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
         Some(capacity) if queue.peak.value > capacity || (!pool_models && share > tolerated) => {
@@ -225,7 +226,7 @@ fn judge(
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
         // Events that meet at one port may lose frames as well.
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);
-        let shares = (burst.is_unshaped && !system.closed_loop && !scheduled).then(|| {
+        let shares = (burst.is_unshaped && !system.closed_loop && !takes_turns).then(|| {
             let together = if pool_models { Ratio::ZERO } else { meets };
             [if is_sure { share } else { Ratio::ZERO }, share_max.saturating_add(together).min(Ratio::ONE)]
         });

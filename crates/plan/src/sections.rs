@@ -1,14 +1,15 @@
 //! The plan's results, section by section.
 
-use fanin_scenario::{CongestionControl, Scenario, ShapingMethod};
+use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::*;
-use crate::bursts::Burst;
 use crate::derived::{Count, Derivation, Derived, Factor, brief, ratio_of};
+use crate::event_burst::Burst;
 use crate::plan::{LinkLoad, Section};
 use crate::queues::Queue;
 use crate::system::{SystemFigures, slow_start_rounds};
+use crate::techniques::TECHNIQUES;
 use crate::wire::{ack_bytes, load, overhead_share, payload_share_max, wire_bytes};
 
 /// Returns the segments for each acknowledgement: two if receivers may delay acknowledgements.
@@ -182,31 +183,9 @@ pub(crate) fn windows(s: &Scenario, system: &SystemFigures, last: &Queue) -> Sec
         let range = window_range(bdp.value, buffer, flows);
         rows.extend([range.min.erase(), range.max.erase()]);
         rows.push(window_packets_max(bdp.value, buffer, flows, mtu).erase());
-        let gwnd = gwnd_range(bdp.value, buffer, 1);
-        rows.extend([gwnd.min.erase(), gwnd.max.erase()]);
-        let framing = &system.segments;
-        let (mss, header) = (framing.mss(), framing.headers());
-        let (mss, header) = (Bytes::new(mss), Bytes::new(header));
-        rows.push(m21tcp_window(buffer, flows, header).erase());
-        rows.push(m21tcp_senders_max(buffer, mss, header).erase());
-        let frame = Bytes::new(system.segments.buffered(mss.get())).saturating_sub(mss);
-        rows.push(m21tcp_packets(buffer, flows, mss, frame).erase());
     }
-    if s.transport.congestion_control == CongestionControl::Static {
-        let window = s.transport.static_window;
-        let in_flight = in_flight_max(flows, 1, window, mtu);
-        rows.push(in_flight.erase());
-        rows.push(buffer_needed(in_flight.value, bdp.value).erase());
-        if system.collectors > 1 {
-            let all = in_flight_max(flows, system.collectors, window, mtu).named("in_flight_max.all");
-            rows.push(all.erase());
-            rows.push(buffer_needed(all.value, bdp.value).named("buffer_needed.all").erase());
-        }
-        if !system.rtt.value.is_zero() {
-            let bytes = window.checked_times(mtu).unwrap_or(Bytes::MAX);
-            rows.push(throughput_bound(bytes, system.rtt.value).named("throughput_bound.flow").erase());
-        }
-    }
+    let of_techniques = TECHNIQUES.iter().map(|technique| (technique.window_rows)(s, system, last.capacity));
+    rows.extend(of_techniques.flatten());
     Section { title: "Windows", rows }
 }
 
@@ -325,12 +304,7 @@ pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) ->
         let packets = Packets::new(system.answer.segments.get() * system.answers_at_once() * system.overlap);
         rows.push(ring_memory(system.collectors, packets, ring.slot).named("ring_memory_needed").erase());
     }
-    let edge = system.classes.first().map_or(system.last_hop, |first| first.rate.max(system.last_hop));
-    let mtus = u64::from(s.shaping.fastpass.slot_mtus);
-    rows.push(fastpass_slots(edge, frame, mtus).erase());
-    if !s.shaping.fastpass.clock_error.is_zero() {
-        rows.push(fastpass_queue_max(s.shaping.fastpass.clock_error, system.last_hop, frame).erase());
-    }
+    rows.extend(TECHNIQUES.iter().flat_map(|technique| (technique.rows)(s, system)));
     let t = &s.transport;
     rows.push(retransmission_timeout(system.rtt.value, s.readout.response_delay_sd, t.rto_min).erase());
     let undisturbed = system.ideal.value.saturating_add(system.processing);

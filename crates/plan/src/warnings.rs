@@ -1,12 +1,13 @@
 //! Warnings, in sentences.
 
 use fanin_scenario::{CongestionControl, Policy, Scenario};
-use fanin_units::{Bytes, Duration, Packets, Ratio};
+use fanin_units::{Duration, Ratio};
 
 use crate::derived::brief;
 use crate::plan::Plan;
 use crate::queues::BurstOutcome;
 use crate::system::SystemFigures;
+use crate::techniques::{TECHNIQUES, WarningFigures};
 
 /// Returns sentences on settings of a scenario that cannot work, or that cost more than they seem to.
 pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec<String> {
@@ -50,44 +51,11 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
         );
     }
     let t = &s.transport;
-    let flows = system.answers_at_once();
-    if t.congestion_control == CongestionControl::Static {
-        let window = base("in_flight_max");
-        warn(
-            window < base("bdp"),
-            format!(
-                "windows of {} leave the last hop idle: together they are below its BDP",
-                t.static_window
-            ),
-        );
-        warn(
-            t.static_window == Packets::new(1) && t.delayed_ack,
-            "a window of 1 packet waits for every delayed acknowledgement".to_owned(),
-        );
-    }
-    if t.congestion_control == CongestionControl::M21tcp {
-        let most = base("m21tcp_senders_max");
-        warn(
-            flows > most,
-            format!("{flows} senders are more than the {most} for which the switch can grant a full segment"),
-        );
-    }
-    if t.congestion_control == CongestionControl::Dctcp
-        && let Some(capacity) = plan.queues[0].capacity
-    {
-        let frame = Bytes::new(system.segments.buffered(system.segments.mss()));
-        let least = frame.checked_mul(flows.saturating_mul(t.dctcp.window_min.get())).unwrap_or(Bytes::MAX);
-        let room = capacity.saturating_add(Bytes::new(base("bdp")));
-        warn(
-            least > room,
-            format!(
-                "DCTCP cannot help: {flows} flows at their least of {} each are {}, more than {} of buffer and path",
-                t.dctcp.window_min,
-                brief(least),
-                brief(room)
-            ),
-        );
-    }
+    let figures = WarningFigures { system, capacity: plan.queues[0].capacity, base: &base };
+    TECHNIQUES
+        .iter()
+        .flat_map(|technique| (technique.warnings)(s, &figures))
+        .for_each(|text| warn(true, text));
     if let Some(share) = value("ring_rate_share") {
         warn(
             share.base_value() > 1_000_000,
