@@ -33,11 +33,6 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             cubic @ CongestionConfig::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
-        CongestionControl::Bbr if transport.profile == Profile::Linux6 => CongestionConfig::Bbr,
-        CongestionControl::Bbr => {
-            let reason = "bbr without profile = \"linux-6\"";
-            return Err(Error::unsupported("transport.congestion_control", reason));
-        }
         // The technique's folder makes its further changes.
         _ => profile.congestion_control,
     };

@@ -5,6 +5,7 @@
 //! system ([`AnswerHooks`]); the workload drives it.
 
 mod barrel_shifter;
+mod bbr;
 mod credits;
 mod daqring;
 mod dctcp;
@@ -41,7 +42,7 @@ pub(crate) use hooks::{
 };
 
 /// Every technique: one row each. Of several that hold data back at hosts, the last names the cause. Ties depend on the order.
-const TECHNIQUES: [TechniqueFunctions; 14] = [
+const TECHNIQUES: [TechniqueFunctions; 15] = [
     ecn::TECHNIQUE,
     pause::TECHNIQUE,
     m21tcp::TECHNIQUE,
@@ -56,6 +57,7 @@ const TECHNIQUES: [TechniqueFunctions; 14] = [
     barrel_shifter::TECHNIQUE,
     credits::TECHNIQUE,
     paced_credits::TECHNIQUE,
+    bbr::TECHNIQUE,
 ];
 
 /// Lets the techniques of a scenario change TCP's settings, after the profile and the keys have set them.
