@@ -8,7 +8,7 @@ use fanin_units::{Duration, Instant, wire};
 
 use crate::Error;
 use crate::boundary::PlayedNodes;
-use crate::fabric::{Fabric, Hop, LeavingFrame, PathStep};
+use crate::fabric::{ArrivalFate, Fabric, LeavingFrame, PathStep};
 use crate::index::{EndIndex, NIL, peer};
 use crate::occurrence::Occurrence;
 use crate::parcel::Parcel;
@@ -184,7 +184,7 @@ impl Engine {
 
     /// Handles the arrival of the first frame on a port's link.
     #[inline]
-    pub(crate) fn arrive(&mut self, port: PortIndex) -> Hop {
+    pub(crate) fn arrive(&mut self, port: PortIndex) -> ArrivalFate {
         self.fabric.arrive(&mut self.schedule, self.now, port)
     }
 

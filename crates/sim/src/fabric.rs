@@ -60,7 +60,7 @@ fn ecn(segment: &Segment) -> EcnCodepoint {
 }
 
 /// The fate of a frame that arrived over a link.
-pub(crate) enum Hop {
+pub(crate) enum ArrivalFate {
     /// The frame is queued at the next port of its path.
     Forwarded,
     /// The frame is at its destination.
@@ -277,15 +277,14 @@ impl Fabric {
 
     /// Delivers or forwards the first frame on a port's link, which arrives at the far end.
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
+    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> ArrivalFate {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
         let parcel = port.link_mut().arrive(schedule, from);
         // The link knows its far end before the frame's path is read.
-        let far_end = port.link().far_end();
-        if far_end == FarEnd::Host {
+        if port.link().far_end() == FarEnd::Host {
             debug_assert_eq!(parcel.next(), NIL, "a path ends at its host");
-            return Hop::Delivered {
+            return ArrivalFate::Delivered {
                 end: parcel.end(),
                 segment: parcel.segment(),
                 wire_bytes: parcel.wire_bytes(),
@@ -299,57 +298,56 @@ impl Fabric {
         let ecn = || ecn(&self.segments[parcel.segment()]);
         let PortParts { link, queue, switch, output } = self.ports[index as usize].parts_mut();
         let (at, draw) = (Instant::new(now), || (self.chances[switch].bits() >> 32) as u32);
-        let passage = match far_end {
-            FarEnd::Dedicated => {
-                let OutputQueue::Dedicated(queue) = queue else { panic!("an output without its buffer") };
-                queue.arrive(at, bytes, ecn, draw)
-            }
-            FarEnd::Memory => {
+        let passage = match queue {
+            OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
+            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
             }
-            FarEnd::Naive => return self.arrive_naively(schedule, now, [from, index], ring, parcel),
-            FarEnd::Host | FarEnd::Partition => unreachable!("only switches forward"),
+            OutputQueue::Rings(_) => return self.arrive_at_rings(schedule, now, index, ring, parcel),
+            OutputQueue::Pausable(_) => return self.arrive_at_pausable(schedule, now, [from, index], parcel),
+            OutputQueue::Host => unreachable!("only switches forward"),
         };
         let Passage::Queued { start, end, marked } = passage else {
-            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
+            return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
         link.send(schedule, [start.get(), end.get()], index, parcel);
-        Hop::Forwarded
+        ArrivalFate::Forwarded
     }
 
-    /// Queues a frame at an output that is driven naively. With PAUSE in the network no output has rings.
+    /// Queues a frame at an output with rings.
     #[inline(never)]
-    fn arrive_naively(
+    fn arrive_at_rings(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        [from, index]: [PortIndex; 2],
+        index: PortIndex,
         ring: u16,
         parcel: Parcel,
-    ) -> Hop {
-        if self.uses_pause() {
-            return self.arrive_at_pausable(schedule, now, [from, index], parcel);
-        }
-        let (rings, link) = self.ports[index as usize].rings_mut();
+    ) -> ArrivalFate {
+        let PortParts { link, queue, .. } = self.ports[index as usize].parts_mut();
+        let OutputQueue::Rings(rings) = queue else { panic!("the output has rings") };
         if !rings.arrive(now, ring, parcel) {
-            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
+            return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         }
         rings.serve(schedule, now, link, index);
-        Hop::Forwarded
+        ArrivalFate::Forwarded
     }
 
     /// Carries out a due departure from a port that is driven naively.
     pub(crate) fn depart(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        if self.uses_pause() {
-            return self.depart_pausable(schedule, now, index);
-        }
-        let (rings, link) = self.ports[index as usize].rings_mut();
-        if rings.take_departure(now) {
-            rings.serve(schedule, now, link, index);
+        let PortParts { link, queue, .. } = self.ports[index as usize].parts_mut();
+        match queue {
+            OutputQueue::Rings(rings) => {
+                if rings.take_departure(now) {
+                    rings.serve(schedule, now, link, index);
+                }
+            }
+            OutputQueue::Pausable(_) => self.depart_pausable(schedule, now, index),
+            _ => unreachable!("other departures are booked"),
         }
     }
 

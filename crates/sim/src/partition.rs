@@ -13,7 +13,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::boundary::{BoundaryFrame, PlayedNodes};
 use crate::engine::Engine;
-use crate::fabric::{Hop, LeavingSignal};
+use crate::fabric::{ArrivalFate, LeavingSignal};
 use crate::index::{EndIndex, peer};
 use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::streams::{StreamMessage, Streams};
@@ -249,9 +249,11 @@ impl<W: HostWorkload> Partition<W> {
         }
         let engine = &mut self.engine;
         match engine.arrive(port) {
-            Hop::Forwarded => None,
-            Hop::Delivered { end, segment, wire_bytes } => self.deliver(port, end, segment, wire_bytes),
-            Hop::Dropped { segment, end, port } => {
+            ArrivalFate::Forwarded => None,
+            ArrivalFate::Delivered { end, segment, wire_bytes } => {
+                self.deliver(port, end, segment, wire_bytes)
+            }
+            ArrivalFate::Dropped { segment, end, port } => {
                 self.drop_frame(segment, end, port);
                 None
             }

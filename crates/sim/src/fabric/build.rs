@@ -71,10 +71,8 @@ impl Fabric {
                 builder.add_switch(kind, ports)?;
             }
         }
-        // The reverse port of a link belongs to the node at the link's far end.
         for port in network.ports().filter(|&port| network.switch(network.destination(port)).is_some()) {
-            let far_end = builder.ports[reverse(port) as usize].as_far_end();
-            builder.ports[port as usize].link_mut().lead_to(far_end);
+            builder.ports[port as usize].link_mut().lead_to_switch();
         }
         let flow_control = builder.flow_control()?;
         let Builder { ports, memories, chances, unstored_bytes, .. } = builder;

@@ -3,22 +3,17 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{Fifo, PauseSignal};
-use fanin_units::{Bytes, PS_BITS, Rate};
+use fanin_units::{Duration, Rate};
 
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
-/// The far end of a link: a host, a switch by the discipline of its outputs, or another partition. All outputs of a switch have
-/// one discipline.
+/// The node at the far end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FarEnd {
     Host,
-    Dedicated,
-    /// A switch whose outputs share one memory.
-    Memory,
-    /// A switch whose outputs are driven naively: with rings, or by PAUSE.
-    Naive,
+    Switch,
     /// A node of another partition, which handles the arrivals.
     Partition,
 }
@@ -37,8 +32,8 @@ pub(super) struct LinkState {
     propagation: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
-    /// Picoseconds a byte; zero if that is not a whole number, or too large.
-    ps_per_byte: u32,
+    /// [`Rate::byte_ps`] of the rate.
+    byte_ps: u32,
     /// Number of observers of arriving frames.
     taps: u16,
     /// True if the schedule holds a frame of the link.
@@ -53,14 +48,13 @@ pub(super) struct LinkState {
 impl LinkState {
     /// Makes an idle link. `propagation`, and the `latency` of the switch at the far end, are in picoseconds.
     pub(super) fn new(rate: Rate, propagation: u64, latency: u64) -> Self {
-        let is_whole = PS_BITS.is_multiple_of(rate.get());
         Self {
             frames: Fifo::new(),
             signals: VecDeque::new(),
             free_at: 0,
             propagation,
             delay: propagation + latency,
-            ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
+            byte_ps: rate.byte_ps(),
             taps: 0,
             has_arrival: false,
             far_end: FarEnd::Host,
@@ -72,11 +66,7 @@ impl LinkState {
     /// Returns the time in picoseconds for which a frame occupies the link.
     #[inline]
     pub(super) fn time_to_send(&self, wire_bytes: u32) -> u64 {
-        if self.ps_per_byte == 0 {
-            self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
-        } else {
-            u64::from(wire_bytes) * u64::from(self.ps_per_byte)
-        }
+        self.rate.time_by_byte(self.byte_ps, wire_bytes).get()
     }
 
     /// Returns the time from which the link is free, in picoseconds.
@@ -200,9 +190,9 @@ impl LinkState {
         self.far_end
     }
 
-    /// Sets the node at the link's far end.
-    pub(super) const fn lead_to(&mut self, far_end: FarEnd) {
-        self.far_end = far_end;
+    /// Makes the link lead to a switch.
+    pub(super) const fn lead_to_switch(&mut self) {
+        self.far_end = FarEnd::Switch;
     }
 
     /// Returns true if the link leads to another partition.
@@ -243,9 +233,9 @@ impl LinkState {
 
     /// Asserts that the link carried no more than its rate, and that no frame overtook another.
     pub(super) fn assert_conserved(&self, index: usize) {
-        let carried = u128::from(self.rate.get()) * u128::from(self.free_at) / u128::from(PS_BITS);
+        let carried = self.rate.bytes_in(Duration::new(self.free_at)).get();
         assert!(
-            u128::from(self.wire_bytes) <= carried,
+            self.wire_bytes <= carried,
             "port {index} sent {} bytes until {} ps, where its rate allows {carried}",
             self.wire_bytes,
             self.free_at

@@ -3,7 +3,7 @@
 use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated};
 use fanin_units::Instant;
 
-use super::link::{FarEnd, LinkState};
+use super::link::LinkState;
 use super::paths::Crossing;
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
@@ -12,8 +12,7 @@ use crate::index::NIL;
 use crate::parcel::Parcel;
 use crate::schedule::NEVER;
 
-/// The queue before a link, by its discipline. Frames for the three schemes of a switch's memory go one way
-/// ([`FarEnd::Memory`]): the memory knows its scheme.
+/// The queue before a link, by its discipline.
 pub(super) enum OutputQueue {
     /// A host's output: first in, first out, without a limit. Departures are booked on the link.
     Host,
@@ -111,22 +110,6 @@ impl Port {
 
     pub(super) fn rings(&self) -> Option<&RingOutput> {
         if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
-    }
-
-    /// Returns the kind of far end of a link that leads to this port's node.
-    pub(super) const fn as_far_end(&self) -> FarEnd {
-        match self.queue {
-            OutputQueue::Host => FarEnd::Host,
-            OutputQueue::Dedicated(_) => FarEnd::Dedicated,
-            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => FarEnd::Memory,
-            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => FarEnd::Naive,
-        }
-    }
-
-    /// Returns the rings and the link of a port with rings.
-    pub(super) fn rings_mut(&mut self) -> (&mut RingOutput, &mut LinkState) {
-        let OutputQueue::Rings(rings) = &mut self.queue else { panic!("the output has rings") };
-        (rings, &mut self.link)
     }
 
     pub(super) fn pausable(&self) -> Option<&PausableOutput> {

@@ -19,7 +19,7 @@ use fanin_units::Instant;
 
 use super::flow_control::{FlowControl, PauseFigures};
 use super::pausable::PausableFrame;
-use super::{Fabric, Hop, ecn};
+use super::{ArrivalFate, Fabric, ecn};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
 use crate::parcel::Parcel;
@@ -71,13 +71,14 @@ impl Fabric {
     }
 
     /// Handles a frame that arrives over the link of `input` at a switch's pausable output.
+    #[inline(never)]
     pub(super) fn arrive_at_pausable(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         [input, index]: [PortIndex; 2],
         parcel: Parcel,
-    ) -> Hop {
+    ) -> ArrivalFate {
         let crossing = self.crossing(input, index);
         let chance = &mut self.chances[crossing.switch as usize];
         let draw = || (chance.bits() >> 32) as u32;
@@ -86,7 +87,7 @@ impl Fabric {
         let (verdict, is_pause_due) =
             flow_control.arrive(Instant::new(now), (crossing, input), parcel, ecn, draw);
         let Verdict::Accepted { marked } = verdict else {
-            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
+            return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if is_pause_due {
             self.send_signal(schedule, now, input, PauseSignal::Pause);
@@ -95,7 +96,7 @@ impl Fabric {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
         self.enqueue_pausable(schedule, now, [input, index], parcel);
-        Hop::Forwarded
+        ArrivalFate::Forwarded
     }
 
     /// Queues a frame that came in over the link of `input` at a pausable output; `input` is [`NIL`] at the output's own host.

@@ -59,7 +59,7 @@ fn ring_of(switches: u32, ahead: u32, settings: SwitchSettings) -> (Fabric, Vec<
 
 /// The result of an occurrence.
 enum Turn {
-    Hop(Hop),
+    Arrival(ArrivalFate),
     Deadlock,
     Other,
 }
@@ -68,11 +68,11 @@ enum Turn {
 fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, occurrence: Occurrence) -> Turn {
     match occurrence {
         Occurrence::Arrival(index) => {
-            let hop = fabric.arrive(schedule, now, index);
-            if let Hop::Delivered { segment, .. } | Hop::Dropped { segment, .. } = hop {
+            let fate = fabric.arrive(schedule, now, index);
+            if let ArrivalFate::Delivered { segment, .. } | ArrivalFate::Dropped { segment, .. } = fate {
                 fabric.remove(segment);
             }
-            return Turn::Hop(hop);
+            return Turn::Arrival(fate);
         }
         Occurrence::Departure(index) => fabric.depart(schedule, now, index),
         Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
@@ -97,9 +97,9 @@ fn play(fabric: &mut Fabric, routes: &[PathStep], frames: u32) -> (u32, u32, boo
     while let Some((now, Some(occurrence))) = schedule.pop(NEVER) {
         last = now;
         match happen(fabric, &mut schedule, now, occurrence) {
-            Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
-            Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
-            Turn::Hop(Hop::Forwarded) | Turn::Other => {}
+            Turn::Arrival(ArrivalFate::Delivered { .. }) => delivered += 1,
+            Turn::Arrival(ArrivalFate::Dropped { .. }) => dropped += 1,
+            Turn::Arrival(ArrivalFate::Forwarded) | Turn::Other => {}
             Turn::Deadlock => {
                 fabric.assert_conserved(&schedule, last, 0);
                 return (delivered, dropped, true);
@@ -214,8 +214,8 @@ proptest! {
                 continue;
             }
             match happen(&mut fabric, &mut schedule, now, occurrence) {
-                Turn::Hop(Hop::Delivered { .. } | Hop::Dropped { .. }) => left += 1,
-                Turn::Hop(Hop::Forwarded) | Turn::Other => {}
+                Turn::Arrival(ArrivalFate::Delivered { .. } | ArrivalFate::Dropped { .. }) => left += 1,
+                Turn::Arrival(ArrivalFate::Forwarded) | Turn::Other => {}
                 Turn::Deadlock => {
                     deadlock = true;
                     break;
