@@ -97,6 +97,7 @@ pub(crate) fn text(summary: &Summary) -> String {
             ("pauses", network.pauses),
         ];
         let mut parts: Vec<_> =
+            ("lost on links", network.link_losses),
             counts.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))).collect();
         parts.extend(
             network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),

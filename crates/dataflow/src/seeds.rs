@@ -15,6 +15,8 @@ pub enum Purpose {
     Fragment = 3,
     /// Decisions of a switch that marks or drops by chance.
     Marking = 4,
+    /// Frames that a link loses.
+    Loss = 5,
 }
 
 /// Kinds of hosts. More hosts of one kind never change the seeds of another kind.
@@ -33,6 +35,8 @@ pub enum HostKind {
     Event = 5,
     /// The central arbiter.
     Arbiter = 6,
+    /// One direction of a link, by a hash of its nodes' names.
+    Link = 7,
 }
 
 /// Computes the seed of one stream. `run` is the seed of the run, `place` the number of the host within its kind, below 2^40.

@@ -1,6 +1,8 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
-use fanin_units::{Bytes, Duration, Rate, wire};
+use std::collections::{BTreeSet, HashMap};
+
+use fanin_units::{Bytes, Duration, Rate, Ratio, mix, wire};
 
 use crate::FrameOverhead;
 #[cfg(doc)]
@@ -41,6 +43,13 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
+impl Node {
+    /// Returns a hash of the node's name.
+    pub fn hash(&self) -> u64 {
+        self.name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
+    }
+}
+
 /// A full-duplex point-to-point link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
@@ -50,6 +59,8 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay, each way.
     pub delay: Duration,
+    /// Share of the frames that are lost at random, each way.
+    pub loss: Ratio,
 }
 
 /// A network as plain data: nodes with their names, links with their ends, rates and delays. [`Paths`] finds the paths
@@ -153,9 +164,9 @@ impl Network {
         self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
     }
 
-    /// Joins two nodes by a link. Returns the link's index in [`Self::links`].
+    /// Joins two nodes by a link that loses no frame. Returns the link's index in [`Self::links`].
     pub fn join(&mut self, from: NodeIndex, to: NodeIndex, rate: Rate, delay: Duration) -> usize {
-        self.links.push(Link { ends: [from, to], rate, delay });
+        self.links.push(Link { ends: [from, to], rate, delay, loss: Ratio::ZERO });
         self.links.len() - 1
     }
 
@@ -198,9 +209,31 @@ impl Network {
         name.split_once(':').map_or(&**name, |(kind, _)| kind)
     }
 
+    /// The kinds of all ports, such as `tor->collector`, each once.
+    pub fn port_kinds(&self) -> Vec<String> {
+        let name =
+            |port| [self.source(port), self.destination(port)].map(|node| self.kind_name(node)).join("->");
+        let kinds: BTreeSet<String> = self.ports().map(name).collect();
+        kinds.into_iter().collect()
+    }
+
     /// The link of a port.
     pub fn link(&self, port: PortIndex) -> &Link {
         &self.links[port as usize / 2]
+    }
+
+    /// Hashes of the ports' names, which do not depend on the order of nodes and links. Links between the same two nodes
+    /// differ by their number among these links.
+    pub fn port_hashes(&self) -> Vec<u64> {
+        let names: Vec<u64> = self.nodes.iter().map(Node::hash).collect();
+        let mut alike = HashMap::new();
+        let port = |port| {
+            let nodes = [self.source(port), self.destination(port)];
+            let place = alike.entry(nodes).and_modify(|place| *place += 1).or_insert(0_u64);
+            let [from, to] = nodes.map(|node| names[node as usize]);
+            mix(mix(from ^ *place) ^ to)
+        };
+        self.ports().map(port).collect()
     }
 
     /// All ports: two a link, one for each direction.

@@ -184,7 +184,7 @@ pub(crate) fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
         let progress = connections.entry(connection).or_default();
         match step {
             MessageStep::Request => {}
-            MessageStep::Loss(_) => progress.lost = Some(at),
+            MessageStep::Loss(_) | MessageStep::LinkLoss(_) => progress.lost = Some(at),
             MessageStep::FirstByte | MessageStep::LastByte => {
                 progress.at = at;
                 // Data that arrive after a timer are its retransmissions.

@@ -41,7 +41,7 @@ impl Finished<'_> {
                 MessageStep::Request => _ = source.request_ps.get_or_insert(entry.at),
                 MessageStep::FirstByte => _ = source.first_byte_ps.get_or_insert(entry.at),
                 MessageStep::LastByte => source.last_byte_ps = Some(entry.at),
-                MessageStep::Loss(_) => keep(&mut source.losses_ps),
+                MessageStep::Loss(_) | MessageStep::LinkLoss(_) => keep(&mut source.losses_ps),
                 MessageStep::Timeout => keep(&mut source.timeouts_ps),
                 MessageStep::Probe => keep(&mut source.probes_ps),
             }
@@ -132,10 +132,11 @@ impl Finished<'_> {
         }
         let rest = self.rest_causes(late, &path, ideal, &since);
         chain.extend(rest.causes);
-        let mut by_port: BTreeMap<PortIndex, u64> = BTreeMap::new();
+        // Losses on the link and in the queue of a port count apart.
+        let mut by_port: BTreeMap<(PortIndex, bool), u64> = BTreeMap::new();
         for entry in &late.entries {
-            if let MessageStep::Loss(port) = entry.step {
-                *by_port.entry(port).or_default() += 1;
+            if let Some(port) = entry.step.losing_port() {
+                *by_port.entry((port, matches!(entry.step, MessageStep::LinkLoss(_)))).or_default() += 1;
             }
         }
         let losses: u64 = by_port.values().sum();
@@ -155,13 +156,14 @@ impl Finished<'_> {
         };
         if let Some((first, last, _, struck, _)) = of(&|source| source.losses_ps.clone()) {
             chain.push(LateCause {
-                kind: "loss".into(),
+                kind: if losing.is_some_and(|((_, is_link), _)| is_link) { "link-loss" } else { "loss" }
+                    .into(),
                 from_ms: since(first),
                 until_ms: since(last),
                 time_ms: ms(rest.repair).filter(|_| rest.repair > 0),
                 count: Some(losses),
                 sources: Some(struck),
-                port: losing.map(|(port, _)| self.network.port_name(port)),
+                port: losing.map(|((port, _), _)| self.network.port_name(port)),
                 ..LateCause::default()
             });
         }
@@ -182,14 +184,9 @@ impl Finished<'_> {
             let time = |is_own| on_path(is_own).map(|stall| stall.until - stall.from).sum::<u64>();
             if let Some(longest) = on_path(false).max_by_key(|stall| stall.until - stall.from) {
                 let bound = |of: fn(&Stall) -> u64| on_path(false).map(of);
-                let lost = late.around.iter().rev().find_map(|entry| match entry.step {
-                    MessageStep::Loss(port)
-                        if entry.connection == longest.connection && entry.at < longest.until =>
-                    {
-                        Some(self.network.port_name(port))
-                    }
-                    _ => None,
-                });
+                let before =
+                    |entry: &&TraceEntry| entry.connection == longest.connection && entry.at < longest.until;
+                let lost = late.around.iter().rev().filter(before).find_map(|entry| entry.step.losing_port());
                 chain.push(LateCause {
                     kind: kind.into(),
                     from_ms: since(bound(|stall| stall.from).min().unwrap_or(0)),
@@ -197,7 +194,7 @@ impl Finished<'_> {
                     time_ms: ms(time(false)),
                     event: Some(u64::from(longest.event)),
                     count: Some(on_path(false).count() as u64),
-                    port: lost,
+                    port: lost.map(|port| self.network.port_name(port)),
                     source: Some(source_name(longest.connection)),
                     ..LateCause::default()
                 });

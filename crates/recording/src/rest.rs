@@ -121,9 +121,8 @@ impl Finished<'_> {
                 LateCause { kind: "response-delay".into(), source: Some(source), ..LateCause::default() };
             found.add(Self::wait_for_first_byte(late, last.connection, during[0]), cause, since);
         }
-        let is_loss = |entry: &&TraceEntry| {
-            matches!(entry.step, MessageStep::Loss(_)) && entry.connection == last.connection
-        };
+        let is_loss =
+            |entry: &&TraceEntry| entry.step.losing_port().is_some() && entry.connection == last.connection;
         let lost = late.entries.iter().find(is_loss).map(|entry| entry.at.max(during[0]));
         found.repair = found.take(lost.map_or(0, |lost| during[1].saturating_sub(lost)));
         if let Some(kind) = holding {
@@ -144,7 +143,7 @@ impl Finished<'_> {
     fn wait_for_first_byte(late: &LateTrace, connection: u32, from: u64) -> u64 {
         let own = || late.entries.iter().filter(|entry| entry.connection == connection);
         let first = own().find(|entry| entry.step == MessageStep::FirstByte).map_or(0, |entry| entry.at);
-        let is_lost = own().any(|entry| matches!(entry.step, MessageStep::Loss(_)) && entry.at < first);
+        let is_lost = own().any(|entry| entry.step.losing_port().is_some() && entry.at < first);
         if is_lost { 0 } else { first.saturating_sub(from) }
     }
 

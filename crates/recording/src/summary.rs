@@ -71,6 +71,7 @@ impl Finished<'_> {
             timeouts: Some(after.timeouts - before.timeouts),
             fast_retransmits: Some(after.fast_retransmits - before.fast_retransmits),
             spurious_retransmits: Some(after.spurious_retransmits - before.spurious_retransmits),
+            link_losses: after.link_losses.map(|lost| lost - before.link_losses.unwrap_or(0)),
             tail_loss_probes: Some(after.tail_loss_probes - before.tail_loss_probes),
         });
         let shares = self.utilisation();

@@ -14,6 +14,8 @@ pub struct RunTotals {
     pub bytes: u64,
     /// Frames that switches dropped.
     pub drops: u64,
+    /// Frames that links lost at random; `None` if no link loses frames.
+    pub link_losses: Option<u64>,
     /// Frames that switches marked.
     pub marks: u64,
     /// Segments that endpoints sent.

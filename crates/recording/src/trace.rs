@@ -19,10 +19,22 @@ pub enum MessageStep {
     LastByte,
     /// This output dropped a frame.
     Loss(PortIndex),
+    /// A frame was lost on the link of this port.
+    LinkLoss(PortIndex),
     /// A retransmission timer expired.
     Timeout,
     /// The probe timeout expired: a tail loss probe is sent.
     Probe,
+}
+
+impl MessageStep {
+    /// Returns the output that dropped a frame, or whose link lost it; `None` for the other steps.
+    pub(crate) const fn losing_port(self) -> Option<PortIndex> {
+        match self {
+            Self::Loss(port) | Self::LinkLoss(port) => Some(port),
+            _ => None,
+        }
+    }
 }
 
 /// An entry of the log.
@@ -135,7 +147,7 @@ impl MessageTrace {
             }
             self.log.pop_front();
         }
-        if matches!(step, MessageStep::Loss(_)) {
+        if step.losing_port().is_some() {
             self.losing.insert(event as u32);
         }
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });

@@ -168,6 +168,7 @@ pub fn compare(predicted: &Summary, measured: &Summary, goals: Goals) -> Compari
 /// The figures that may differ, each the cause of the next.
 const CAUSES: &[&str] = &[
     "/network/drops",
+    "/network/link_losses",
     "/network/ecn_marks",
     "/network/pauses",
     "/tcp/retransmits",

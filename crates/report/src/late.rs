@@ -41,7 +41,7 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
     let time = cause.time_ms;
     // A wait or a queue of less than a thousandth of the event's time is no cause.
     let added_nothing = time.is_some_and(|time| time < event.time_ps as f64 / PS_PER_MS / 1000.0);
-    if added_nothing && !matches!(cause.kind.as_str(), "loss" | "tail-loss-probe" | "rto") {
+    if added_nothing && !matches!(cause.kind.as_str(), "loss" | "link-loss" | "tail-loss-probe" | "rto") {
         return None;
     }
     let took = time.filter(|&time| time > 0.0).map_or_else(String::new, |time| ms(time) + " ");
@@ -86,12 +86,16 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
             let of = other.map_or_else(String::new, |other| format!(", most of it with event {other}"));
             format!("{took}sharing the link of {port}{of}")
         }
-        ("loss", _) => {
-            let repair = if took.is_empty() { "" } else { "until dropped frames had been sent again: " };
-            let dropped = if count == 1 { "frame" } else { "frames" };
+        (kind @ ("loss" | "link-loss"), _) => {
+            let [lost, at] = if kind == "loss" { ["dropped", "at"] } else { ["lost", "on the link"] };
+            let repair = match took.is_empty() {
+                true => String::new(),
+                false => format!("until {lost} frames had been sent again: "),
+            };
+            let frames = if count == 1 { "frame" } else { "frames" };
             let were = if count == 1 { "was" } else { "were" };
             format!(
-                "{took}{repair}{count} {dropped} of {struck} {were} dropped at {port} from {} on",
+                "{took}{repair}{count} {frames} of {struck} {were} {lost} {at} {port} from {} on",
                 ms(cause.from_ms)
             )
         }
@@ -186,11 +190,12 @@ mod tests {
             ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
             ("pause-wait", "8 ms in no queue of a switch, waiting for ports that PAUSE had stopped."),
             ("loss", "8 ms until dropped frames had been sent again: 1 frame of"),
+            ("link-loss", "8 ms until lost frames had been sent again: 1 frame of"),
         ] {
             let text = late_text(&LateEvent { chain: vec![cause(kind, 8.0, None)], ..event.clone() });
             assert!(text.contains(words), "{text}");
             let none = late_text(&LateEvent { chain: vec![cause(kind, 0.0, None)], ..event.clone() });
-            assert!(kind == "loss" || !none.contains("in no queue"), "{none}");
+            assert!(kind.ends_with("loss") || !none.contains("in no queue"), "{none}");
         }
         let idle = LateEvent { chain: vec![cause("queue", 0.01, None)], explained: None, ..event };
         assert!(!late_text(&idle).contains("queue"), "a queue that added nothing is no cause");

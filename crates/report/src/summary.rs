@@ -218,6 +218,8 @@ section!(
         reverse_bytes: u64,
         /// Frames refused by a full buffer, all switches.
         drops: u64,
+        /// Frames that links lost at random; absent if no link loses frames.
+        link_losses: u64,
         /// Frames marked with congestion experienced.
         ecn_marks: u64,
         /// PAUSE frames that stopped a sender.

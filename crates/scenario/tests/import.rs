@@ -83,6 +83,21 @@ fn a_star_of_miniedit_has_its_rates_and_delays() {
 }
 
 #[test]
+fn losses_of_miniedit_are_taken_over() {
+    let lossy = STAR
+        .replace("\"delay\": \"50us\"", "\"delay\": \"50us\", \"loss\": 0.5")
+        .replace("\"loss\": \"\", ", "");
+    let (imported, scenario) = read(&lossy, &collectors(&["client"]));
+    assert_eq!(scenario.readout.link.loss, Ratio::new(5_000), "{:?}", imported.refused);
+    assert_eq!(scenario.link.loss, Ratio::ZERO);
+    let one = STAR.replacen("\"loss\": \"\"", "\"loss\": \"0.01\"", 1);
+    let (imported, _) = read(&one, &collectors(&["client"]));
+    assert!(why(&imported, "readout.link.loss").contains("2 × 0, 1 × 0.0001"), "{:?}", imported.refused);
+    let whole = STAR.replacen("\"loss\": \"\"", "\"loss\": 100", 1);
+    assert!(message(&whole, &collectors(&["client"])).contains("links[0].opts.loss"));
+}
+
+#[test]
 fn links_that_differ_are_named_with_their_numbers() {
     let text = STAR.replacen("\"bw\": 1000", "\"bw\": 10", 1);
     let (imported, scenario) = read(&text, &collectors(&["client"]));

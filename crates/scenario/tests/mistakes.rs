@@ -44,6 +44,19 @@ fn unknown_keys_name_the_nearest() {
 }
 
 #[test]
+fn losses_are_shares_below_one() {
+    // Nothing else is wrong where the other links follow.
+    let text = "[uplink]\nloss = 1\n";
+    one(text, 2, 8, &["a link cannot lose 1 of its frames", "not below 1"]);
+    one("[link]\nloss = -0.1\n", 2, 8, &["-0.1"]);
+    assert!(wrong("[link]\nloss = 0.999999\n").is_empty());
+    let followed = load_text("mine.toml", "[link]\nloss = '0.01 %'\n", &[]).unwrap();
+    for key in ["readout.link.loss", "uplink.loss", "supervisor.link.loss", "logger.link.loss"] {
+        assert_eq!(followed.origin(key), "as link.loss");
+    }
+}
+
+#[test]
 fn wrong_values_say_what_is_expected() {
     one("[link]\nrate = '10 GB'\n", 2, 8, &["unknown unit for a bit rate", "Gb/s"]);
     one("[link]\nrate = 10\n", 2, 8, &["a bit rate needs a unit and quotes"]);

@@ -1,6 +1,6 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
-use fanin_network::{Network, PortIndex};
+use fanin_network::{LinkLosses, Network, PortIndex};
 use fanin_queueing::MemoryLevel;
 use fanin_recording::{MessageStep, PortLevel, RingVisitor, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
@@ -197,7 +197,7 @@ impl Engine {
         payload
     }
 
-    /// Takes back the segment of a frame that a switch has dropped.
+    /// Takes back the segment of a frame that a switch has dropped or a link has lost.
     pub(crate) fn take_dropped(&mut self, place: usize) -> Segment {
         let lost = *self.fabric.segment(place);
         self.payload.dropped += u64::from(lost.payload);
@@ -328,6 +328,7 @@ impl Engine {
             frames: self.frames_sent,
             bytes: self.wire_bytes_sent,
             drops,
+            link_losses: self.fabric.losses.as_ref().map(LinkLosses::lost),
             marks,
             segments,
             retransmits,

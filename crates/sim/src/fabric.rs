@@ -17,7 +17,7 @@ use crate::Error;
 use crate::index::NIL;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
-use fanin_network::{FrameOverhead, PortIndex, reverse};
+use fanin_network::{FrameOverhead, LinkLosses, PortIndex, reverse};
 
 mod boundary;
 mod build;
@@ -96,6 +96,8 @@ pub(crate) struct Fabric {
     segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::StoredPaths,
+    /// The links that lose frames; `None` if none does. They count as one observer.
+    pub(crate) losses: Option<LinkLosses>,
     /// Number of observers, over all links.
     observers: u32,
     /// Frames that have arrived over any link.
@@ -273,6 +275,15 @@ impl Fabric {
     #[inline]
     pub(crate) fn remove(&mut self, segment: usize) {
         self.free.push(segment as u32);
+    }
+
+    /// Removes the frame that arrives first over a port's link, if the link loses it.
+    pub(crate) fn lose(&mut self, schedule: &mut Schedule, port: PortIndex) -> Option<Parcel> {
+        if !self.losses.as_mut()?.loses(port) {
+            return None;
+        }
+        self.arrived += 1;
+        Some(self.ports[port as usize].link_mut().arrive(schedule, port))
     }
 
     /// Delivers or forwards the first frame on a port's link, which arrives at the far end.

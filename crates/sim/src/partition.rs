@@ -244,8 +244,8 @@ impl<W: HostWorkload> Partition<W> {
     /// Handles the arrival of a frame at the far end of a port's link.
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) -> Option<Ending> {
-        if self.engine.fabric.is_observed() {
-            self.observe(port);
+        if self.engine.fabric.is_observed() && self.observe(port) {
+            return None;
         }
         let engine = &mut self.engine;
         match engine.arrive(port) {
@@ -260,34 +260,42 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Records a frame that arrives over a tapped link. Lets techniques act on the frame at a switch.
+    /// Records a frame on a tapped link. Lets techniques act on it at a switch. Returns true if its link has lost it.
     #[cold]
-    fn observe(&mut self, port: PortIndex) {
+    fn observe(&mut self, port: PortIndex) -> bool {
+        if let Some(parcel) = self.engine.fabric.lose(&mut self.engine.schedule, port) {
+            self.note_lost(parcel.segment(), parcel.end(), MessageStep::LinkLoss(port));
+            return true;
+        }
         if self.engine.fabric.is_tapped(port) {
             self.record_frame(port);
         }
-        if !self.techniques.act_at_switches() {
-            return;
-        }
-        if let Some((crossing, end, place)) =
-            self.engine.fabric.peek_forward(port, self.engine.schedule.frame(port))
+        if self.techniques.act_at_switches()
+            && let Some((crossing, end, place)) =
+                self.engine.fabric.peek_forward(port, self.engine.schedule.frame(port))
         {
             self.techniques.on_forward(&mut self.engine, crossing, end, place);
         }
+        false
     }
 
     /// Accounts for a frame to `end` that was dropped because output `port` had no room.
     #[cold]
     fn drop_frame(&mut self, segment: usize, end: EndIndex, port: PortIndex) {
-        let engine = &mut self.engine;
-        let lost = engine.take_dropped(segment);
-        let wire_bytes = engine.fabric.wire_bytes(&lost);
-        let at = engine.now();
-        let queue_bytes = engine.fabric.queue(at, port).bytes;
+        let at = self.engine.now();
+        let fabric = &mut self.engine.fabric;
+        let wire_bytes = fabric.wire_bytes(fabric.segment(segment));
+        let queue_bytes = fabric.queue(at, port).bytes;
         self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
+        self.note_lost(segment, end, MessageStep::Loss(port));
+    }
+
+    /// Takes back a lost segment to `end`, and records the loss for the event that waits for it.
+    fn note_lost(&mut self, segment: usize, end: EndIndex, step: MessageStep) {
+        let lost = self.engine.take_dropped(segment);
         let waiting = self.streams.waiting(peer(end)).next().filter(|_| lost.payload > 0);
         if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
-            self.recorder.note_message(at, event, end, MessageStep::Loss(port));
+            self.recorder.note_message(self.engine.now(), event, end, step);
         }
     }
 

@@ -1,6 +1,5 @@
 //! One run: from a scenario and a seed to results.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles, topology};
@@ -114,12 +113,7 @@ pub fn run_on(
 fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     let record = &scenario.record;
     if let Some(name) = record.queues.iter().find(|pattern| network.ports_named(pattern).is_empty()) {
-        let kind = |node| network.kind_name(node);
-        let kinds: BTreeSet<String> = network
-            .ports()
-            .map(|port| format!("{}->{}", kind(network.source(port)), kind(network.destination(port))))
-            .collect();
-        return Err(Error::NoSuchQueue { name: name.clone(), kinds: kinds.into_iter().collect() });
+        return Err(Error::NoSuchQueue { name: name.clone(), kinds: network.port_kinds() });
     }
     let queues = record.queues.iter().map(|pattern| network.ports_named(pattern).len() as u64).sum();
     let samples = (scenario.run.duration.get() / record.queue_interval.get().max(1)).saturating_mul(queues);

@@ -4,8 +4,6 @@
 //! a queue. An occurrence's rank is a hash of the seed, the instant and the names of its nodes. Ranks depend neither on the
 //! order of scheduling nor on the order in which a network lists its nodes. `Schedule::order` sorts by them.
 
-use std::collections::HashMap;
-
 use fanin_network::{Network, Node, NodeKind, PortIndex};
 use fanin_units::mix;
 
@@ -28,20 +26,11 @@ pub(crate) struct Ties {
 impl Ties {
     /// Makes the ties of a network, without connections.
     pub(crate) fn new(network: &Network, seed: u64) -> Self {
-        let names: Vec<u64> = network.nodes.iter().map(|node| hash(&node.name)).collect();
-        // Links between the same two nodes differ by their number among these links.
-        let mut alike = HashMap::new();
-        let port = |port| {
-            let nodes = [network.source(port), network.destination(port)];
-            let place = alike.entry(nodes).and_modify(|place| *place += 1).or_insert(0_u64);
-            let [from, to] = nodes.map(|node| names[node as usize]);
-            mix(mix(from ^ *place) ^ to)
-        };
-        let switch = |(node, &name): (&Node, &u64)| (node.kind != NodeKind::Host).then_some(name);
+        let switch = |node: &Node| (node.kind != NodeKind::Host).then(|| node.hash());
         Self {
             seed: mix(seed),
-            ports: network.ports().map(port).collect(),
-            switches: network.nodes.iter().zip(&names).filter_map(switch).collect(),
+            ports: network.port_hashes(),
+            switches: network.nodes.iter().filter_map(switch).collect(),
             ends: Vec::new(),
             hosts: Vec::new(),
         }
@@ -95,10 +84,6 @@ impl Ties {
 #[inline]
 fn at(names: &[u64], number: u32) -> u64 {
     names.get(number as usize).copied().unwrap_or(0)
-}
-
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
 }
 
 #[cfg(test)]

@@ -187,6 +187,24 @@ fn losses_are_made_good() {
 }
 
 #[test]
+fn a_link_loses_its_share_of_the_frames() {
+    let sets = ["workload.senders=8", "tor.buffer=64 MB", "run.duration=2 s", "run.warmup=0 s"];
+    let lossy = |share: &str| {
+        let all = [&sets[..], &["readout.link.loss=0", share]].concat();
+        outcome(&preset("incast", &all), 1).summary
+    };
+    let summary = lossy("link.loss=0.01");
+    let network = summary.network.unwrap();
+    // Each frame of the senders, and each acknowledgement, passes the lossy link once.
+    let share = network.link_losses.unwrap() as f64 / network.packets.unwrap() as f64;
+    assert!((0.008..0.012).contains(&share), "{share}");
+    assert_eq!(network.drops, Some(0), "no switch dropped a frame");
+    assert!(summary.tcp.unwrap().retransmits > Some(50));
+    let late = lossy("link.loss=0");
+    assert_eq!(late.network.unwrap().link_losses, None);
+}
+
+#[test]
 fn without_loss_the_incast_runs_at_the_wire() {
     for senders in ["1", "16", "64"] {
         let senders = format!("workload.senders={senders}");

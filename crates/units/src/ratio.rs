@@ -47,6 +47,12 @@ impl Ratio {
         }
     }
 
+    /// The probability that at least one of two independent events with these probabilities happens.
+    pub const fn either(self, other: Self) -> Self {
+        let both = self.get() as u128 * other.get() as u128 / 1_000_000;
+        Self::new((self.get() as u128 + other.get() as u128).saturating_sub(both) as u64)
+    }
+
     /// The value as a float, for a plot, a table or the parameter of a distribution.
     pub fn as_f64(self) -> f64 {
         self.get() as f64 / 1e6
@@ -66,6 +72,8 @@ mod tests {
         assert_eq!("1".parse(), Ok(Ratio::ONE));
         assert!("0.0000001".parse::<Ratio>().is_err());
         assert_eq!(Ratio::new(500_000).checked_of(9), Some(4));
+        assert_eq!(Ratio::new(500_000).either(Ratio::new(100_000)), Ratio::new(550_000));
+        assert_eq!(Ratio::new(100).either(Ratio::ZERO), Ratio::new(100));
         assert_eq!([9, 8, 0].map(|whole| Ratio::new(500_000).ceil_of(whole)), [5, 4, 0]);
     }
 }

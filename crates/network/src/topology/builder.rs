@@ -54,7 +54,8 @@ impl<'a> NetworkBuilder<'a> {
 
     /// Joins two nodes.
     pub(super) fn join(&mut self, from: NodeIndex, to: NodeIndex, link: &LinkSettings) {
-        self.network.join(from, to, link.rate, link.delay);
+        let index = self.network.join(from, to, link.rate, link.delay);
+        self.network.links[index].loss = link.loss;
     }
 
     /// Adds `count` collectors and joins them to the switch of their rack.

@@ -278,6 +278,7 @@ const MEANINGS: &[(&str, &str, &str)] = &[
         "Frames dropped",
         "full buffers refuse others: bursts meet, or buffers hold, differently",
     ),
+    ("/network/link_losses", "Frames lost on links", "links lose other frames at random"),
     ("/network/ecn_marks", "Frames marked", "senders slow down at other moments"),
     ("/network/pauses", "PAUSE frames", "senders are stopped at other moments"),
     ("/tcp/retransmits", "Retransmissions", "recovery sends more, or less, than was lost"),

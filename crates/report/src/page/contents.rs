@@ -111,6 +111,7 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
             row("/network/drops", "Frames refused by a full buffer", Number),
             row("/network/losing_share", "Events or requests that lost frames", Share),
             row("/network/queue_bytes_max", "Deepest queue", Bytes),
+            row("/network/link_losses", "Frames lost on links", Number),
             row("/network/packets", "Frames sent", Number),
             row("/network/bytes", "Bytes on the wire", Bytes),
             row("/network/ecn_marks", "Frames marked (ECN)", Number),

@@ -1,6 +1,6 @@
 //! The network: its size, links and ports.
 
-use fanin_units::{Duration, Rate};
+use fanin_units::{Duration, Rate, Ratio};
 
 use super::ScenarioCheck;
 use crate::types::TopologyFacts;
@@ -38,6 +38,15 @@ impl ScenarioCheck<'_> {
                     "above 1 s",
                     None,
                     "give the delay in one direction, such as \"1 us\"".to_owned(),
+                );
+            }
+            if link.loss >= Ratio::ONE {
+                self.fail(
+                    &format!("{name}.loss"),
+                    format!("a link cannot lose {} of its frames", link.loss),
+                    "not below 1",
+                    None,
+                    "give the share of lost frames, such as 0.0001".to_owned(),
                 );
             }
         }

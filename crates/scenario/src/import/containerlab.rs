@@ -44,7 +44,7 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
     let links = topology.get("links").and_then(Value::as_array);
     for (number, link) in links.into_iter().flatten().enumerate() {
         if let Some(ends) = ends(link, number, &names, draft)? {
-            network.links.push(FileLink { ends, rate: None, delay: None });
+            network.links.push(FileLink { ends, rate: None, delay: None, loss: None });
         }
     }
     for (key, why) in [

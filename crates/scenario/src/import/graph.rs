@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fanin_units::{Duration, Rate};
+use fanin_units::{Duration, Rate, Ratio};
 
 use super::draft::Draft;
 use super::error::{ImportError, list};
@@ -22,6 +22,7 @@ pub(super) struct FileLink {
     pub(super) ends: [String; 2],
     pub(super) rate: Option<Rate>,
     pub(super) delay: Option<Duration>,
+    pub(super) loss: Option<Ratio>,
 }
 
 /// Nodes and, for each pair, the number of links.
@@ -286,7 +287,7 @@ impl<'a> FileShape<'a> {
         Ok(())
     }
 
-    /// Takes rates and delays of the links, class by class.
+    /// Takes rates, delays and losses of the links, class by class.
     fn rates(&self, draft: &mut Draft) {
         let mut classes: BTreeMap<&str, Vec<&FileLink>> = BTreeMap::new();
         for link in &self.network.links {
@@ -304,6 +305,11 @@ impl<'a> FileShape<'a> {
             take_equal(draft, &format!("{class}.rate"), rates.collect());
             let delays = links.iter().map(|link| link.delay.map(|delay| delay.to_string()));
             take_equal(draft, &format!("{class}.delay"), delays.collect());
+            // A file that names no loss means none, as a scenario does.
+            if links.iter().any(|link| link.loss.is_some()) {
+                let losses = links.iter().map(|link| Some(link.loss.unwrap_or_default().to_string()));
+                take_equal(draft, &format!("{class}.loss"), losses.collect());
+            }
         }
     }
 }

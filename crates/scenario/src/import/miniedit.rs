@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use fanin_units::{Duration, Rate};
+use fanin_units::{Duration, Rate, Ratio};
 use serde_json::Value;
 
 use super::draft::Draft;
@@ -13,8 +13,7 @@ use super::graph::{FileLink, FileNetwork};
 use super::options::ImportOptions;
 
 /// Options of a link without a counterpart, each with the reason.
-const LINK_OPTIONS: [(&str, &str); 4] = [
-    ("loss", "links of a scenario lose nothing; `fanin run` has no such fault either"),
+const LINK_OPTIONS: [(&str, &str); 3] = [
     ("jitter", "links of a scenario have one delay"),
     (
         "max_queue_size",
@@ -47,11 +46,16 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
         };
         let ends = [end("src")?, end("dest")?];
         let opts = link.get("opts");
-        network.links.push(FileLink { ends, rate: rate(opts, number)?, delay: delay(opts, number, draft)? });
+        network.links.push(FileLink {
+            ends,
+            rate: rate(opts, number)?,
+            delay: delay(opts, number, draft)?,
+            loss: loss(opts, number)?,
+        });
         for (key, value) in opts.and_then(Value::as_object).into_iter().flatten() {
             let why = LINK_OPTIONS.iter().find(|(name, _)| name == key);
             let why = why.map_or("an option that a scenario has no counterpart of", |(_, why)| why);
-            if !["bw", "delay"].contains(&key.as_str()) && !is_empty(value) {
+            if !["bw", "delay", "loss"].contains(&key.as_str()) && !is_empty(value) {
                 draft.refuse(format!("links.*.opts.{key}"), why);
             }
         }
@@ -114,6 +118,17 @@ fn rate(opts: Option<&Value>, number: usize) -> Result<Option<Rate>, ImportError
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let rate = format!("{} Mb/s", text.trim()).parse::<Rate>().ok().filter(|rate| !rate.is_zero());
     rate.map(Some).ok_or_else(|| ImportError::Key(format!("links[{number}].opts.bw"), "a number of Mbit/s"))
+}
+
+/// Reads `loss`, a number or text in per cent; `None` if the option is empty.
+fn loss(opts: Option<&Value>, number: usize) -> Result<Option<Ratio>, ImportError> {
+    let Some(value) = opts.and_then(|opts| opts.get("loss")).filter(|value| !is_empty(value)) else {
+        return Ok(None);
+    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let loss = format!("{} %", text.trim()).parse::<Ratio>().ok().filter(|&loss| loss < Ratio::ONE);
+    let expected = "a number of per cent below 100, with at most four decimals";
+    loss.map(Some).ok_or_else(|| ImportError::Key(format!("links[{number}].opts.loss"), expected))
 }
 
 /// Reads `delay`, a time of tc with a unit; `None` if the option is empty. A number alone, which tc reads as microseconds, is

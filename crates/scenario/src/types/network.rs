@@ -1,4 +1,4 @@
-use fanin_units::{Bytes, Duration, Rate, wire};
+use fanin_units::{Bytes, Duration, Rate, Ratio, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,13 @@ pub struct LinkSettings {
     pub rate: Rate,
     /// Propagation delay, each way; at most 1 s.
     pub delay: Duration,
+    /// Share of the frames that are lost at random, each way, in steps of one millionth; below 1.
+    pub loss: Ratio,
 }
 
 impl Default for LinkSettings {
     fn default() -> Self {
-        Self { rate: Rate::new(1_000_000_000), delay: Duration::from_micros(1) }
+        Self { rate: Rate::new(1_000_000_000), delay: Duration::from_micros(1), loss: Ratio::ZERO }
     }
 }
 
@@ -105,7 +107,7 @@ impl Default for Hybrid {
     fn default() -> Self {
         Self {
             host_ports: 0,
-            link: LinkSettings { rate: Rate::new(50_000_000_000), delay: Duration::from_micros(1) },
+            link: LinkSettings { rate: Rate::new(50_000_000_000), ..LinkSettings::default() },
         }
     }
 }

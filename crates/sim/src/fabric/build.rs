@@ -15,7 +15,7 @@ use super::output::{OutputQueue, Port};
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
-use fanin_network::{Network, PortIndex, SwitchKind, reverse};
+use fanin_network::{LinkLosses, Network, PortIndex, SwitchKind, reverse};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -76,6 +76,7 @@ impl Fabric {
         }
         let flow_control = builder.flow_control()?;
         let Builder { ports, memories, chances, unstored_bytes, .. } = builder;
+        let losses = LinkLosses::new(network, run);
         Ok(Self {
             ports,
             memories,
@@ -84,7 +85,8 @@ impl Fabric {
             segments: Vec::new(),
             free: Vec::new(),
             paths: super::paths::StoredPaths::new(network.ports().len()),
-            observers: 0,
+            observers: u32::from(losses.is_some()),
+            losses,
             arrived: 0,
             framing: network.framing,
             unstored_bytes,

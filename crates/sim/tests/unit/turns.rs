@@ -21,6 +21,8 @@ struct Results {
     ports: Vec<(u64, u64)>,
     frames: u64,
     drops: u64,
+    /// Frames lost on links.
+    link_losses: u64,
     timeouts: u64,
     /// Figures of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the longest pause, the longest
     /// total pause of a port, and the high-water mark of the ingress occupancy.
@@ -104,6 +106,7 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
         ports,
         frames: totals.iter().map(|totals| totals.frames).sum(),
         drops: totals.iter().map(|totals| totals.drops).sum(),
+        link_losses: totals.iter().filter_map(|totals| totals.link_losses).sum(),
         timeouts: totals.iter().map(|totals| totals.timeouts).sum(),
         pauses,
     }
@@ -194,6 +197,16 @@ fn event_building_is_cut_between_any_hosts() {
     let whole = assert_built(&["shaping.method=none", "tor.buffer=30 kB", "transport.rto_min=1 ms"]);
     assert!(whole.drops > 0 && whole.timeouts > 0, "{whole:?}");
     assert_built(&["workload.kind=push", "shaping.method=none"]);
+}
+
+#[test]
+fn links_lose_the_same_frames_in_any_partition() {
+    let sets = ["workload.senders=12", "link.loss=0.01", "transport.rto_min=10 ms"];
+    let whole = assert_alike::<BarrierWorkload>("incast", &sets, Duration::from_millis(150));
+    assert!(whole.link_losses > 10 && !whole.rows.is_empty(), "{whole:?}");
+    let sets = [&RACK, &["uplink.loss=0.002", "shaping.method=paced-credits"][..]].concat();
+    let whole = assert_alike::<Building>("thesis-a-1000hz", &sets, Duration::from_millis(20));
+    assert!(whole.link_losses > 1, "{whole:?}");
 }
 
 /// A technique on a host or at a switch reads only its state of that host or switch.

@@ -12,7 +12,7 @@ use fanin_network::{
 use fanin_node::barrier::BarrierRole;
 use fanin_node::config::Role;
 use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, SwitchSettings, WorkloadKind};
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use super::calibrate::event_bytes;
 use super::{LivePaths, LiveRefusal};
@@ -90,6 +90,8 @@ pub struct LiveLink {
     pub rate: Rate,
     /// Propagation delay, each way.
     pub delay: Duration,
+    /// Share of the frames that are lost at random, each way.
+    pub loss: Ratio,
 }
 
 /// The network of a scenario, mapped onto this machine.
@@ -166,7 +168,7 @@ impl LiveNetwork {
             if let LinkEnd::Host(host) = a {
                 hosts[host].links.push(index);
             }
-            links.push(LiveLink { a, b, rate: link.rate, delay: link.delay });
+            links.push(LiveLink { a, b, rate: link.rate, delay: link.delay, loss: link.loss });
         }
         let switch_of = |node: NodeIndex| match ends[node as usize] {
             LinkEnd::Switch(switch) => Some(switch),
@@ -404,11 +406,13 @@ impl Reduced {
                     let uplink = &whole.links[uplink];
                     let latency = whole.switch(switch).map_or(Duration::ZERO, |kind| kind.settings.latency);
                     link.delay += uplink.delay + latency;
+                    link.loss = link.loss.either(uplink.loss);
                     link.ends[end] = uplink.ends[usize::from(uplink.ends[0] == switch)];
                 }
             }
             if let [Some(from), Some(to)] = link.ends.map(|node| place[node as usize]) {
-                graph.join(from, to, link.rate, link.delay);
+                let joined = graph.join(from, to, link.rate, link.delay);
+                graph.links[joined].loss = link.loss;
             }
         }
         let renumber = |node: &mut NodeIndex| *node = place[*node as usize].expect("its node is kept");
@@ -502,10 +506,16 @@ mod tests {
 
     #[test]
     fn an_absorbed_switch_leaves_its_delay_to_the_links_of_its_hosts() {
-        let sets =
-            ["aggregation.latency=3 us", "uplink.delay=5 us", "readout.link.delay=1 us", "readout.hosts=16"];
+        let sets = [
+            "aggregation.latency=3 us",
+            "uplink.delay=5 us",
+            "readout.link.delay=1 us",
+            "readout.hosts=16",
+            "link.loss=0.1",
+        ];
         let network = network("thesis-a-1000hz", &sets).unwrap();
         let readout = network.host_of(Part::Role(Role::Readout, 0)).unwrap();
-        assert_eq!(network.links[readout.links[0]].delay, Duration::from_micros(9));
+        let link = network.links[readout.links[0]];
+        assert_eq!((link.delay, link.loss), (Duration::from_micros(9), Ratio::new(190_000)));
     }
 }

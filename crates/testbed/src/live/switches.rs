@@ -11,10 +11,10 @@ use fanin_switch::config::{
     SwitchSpec, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
-use fanin_units::{Bytes, Duration, Packets, wire};
+use fanin_units::{Bytes, Duration, Packets, Ratio, mix, wire};
 
-use super::{LinkEnd, LiveNetwork, LivePath, LiveSwitch};
-use super::{LiveRefusal, Part};
+use super::LiveRefusal;
+use super::{LinkEnd, LiveHost, LiveLink, LiveNetwork, LivePath, LiveSwitch};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
 const CHECK_SEQUENCE: Bytes = Bytes::new(wire::ETHERNET_CHECK as u64);
@@ -43,7 +43,8 @@ pub fn configure(
             mtu: scenario.transport.mtu,
             memory: memory(switch, &network.uplinks_of(number)),
             hugepages: Hugepages::Off,
-            seed: scenario.run.seed,
+            // Each switch draws losses of its own. Whole numbers of TOML have 63 bits.
+            seed: mix(scenario.run.seed ^ ((number as u64) << 32)) >> 1,
             drain: Duration::from_millis(200),
             // The port of every host is known in advance.
             mac_hold: Duration::ZERO,
@@ -83,11 +84,15 @@ pub fn configure(
             m21: m21(scenario, network, switch, own_buffer)?,
             ..PortSpec::new(name)
         };
-        port.impair.delay = delay(network, number, *link, *end).saturating_sub(network.own);
+        let first = first_link(network, *end);
+        let of_first = first.map_or(Duration::ZERO, |first| first.delay);
+        let delay = network.links[*link].delay + switch.settings.latency + of_first;
+        port.impair.delay = delay.saturating_sub(network.own);
+        port.impair.loss = network.links[*link].loss.either(first.map_or(Ratio::ZERO, |first| first.loss));
         // The number of frames in that time, with a margin.
         let flying = rate.bytes_in(port.impair.delay).get() / 60 + 1024;
         port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);
-        if port.impair.delay.is_zero() {
+        if port.impair.delay.is_zero() && port.impair.loss.is_zero() {
             port.impair = ImpairSpec::default();
         }
         config.port.push(port);
@@ -105,21 +110,18 @@ pub fn configure(
     Ok(config)
 }
 
-/// Returns the delay that a port adds to its frames: the delay of its link and the switch's latency. A port to a host also adds
-/// the delay of the frames' first link. In a tree of switches each link's delay then counts once in each direction.
-fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Duration {
-    let own = network.links[link].delay + network.switches[number].settings.latency;
-    // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link. Frames to a
-    // collector come from the readouts, and frames to another host from the collectors.
-    let delay_of = |wanted: fn(Part) -> bool| {
-        let host = network.hosts.iter().find(|host| wanted(host.part));
-        host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&link| network.links[link].delay)
+/// Returns the first link of the frames to a host; `None` for a port to a switch. The port to the host adds its delay and
+/// loss. In a tree of switches the delay and the loss of each link then count once in each direction.
+fn first_link(network: &LiveNetwork, end: LinkEnd) -> Option<&LiveLink> {
+    let LinkEnd::Host(to) = end else { return None };
+    // All hosts of a kind have one kind of link. Frames to a collector come from the readouts, and frames to another host from
+    // the collectors.
+    let sends = |host: &&LiveHost| match network.hosts[to].part.is_collector() {
+        true => host.part.is_source(),
+        false => host.part.is_collector(),
     };
-    match end {
-        LinkEnd::Host(host) if network.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
-        LinkEnd::Host(_) => own + delay_of(Part::is_collector),
-        LinkEnd::Switch(_) => own,
-    }
+    let link = *network.hosts.iter().find(sends)?.links.first()?;
+    Some(&network.links[link])
 }
 
 /// Returns the settings of the plain queues' memory. Frames lack the check sequence, which the scenario's buffers hold.

@@ -25,7 +25,9 @@ const HOSTS_EVERY: u64 = 5;
 /// Causes of drops by this machine, not by the network.
 const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
 /// Causes of drops outside the system's traffic.
-const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
+const UNMISSED: [&str; 2] = ["filtered", "no-port"];
+/// The cause of frames that a link loses at random.
+const LOST: &str = "impairment";
 
 /// The counters of all switches at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +38,8 @@ pub struct NetworkTotals {
     pub bytes: u64,
     /// Frames refused by a full buffer.
     pub drops: u64,
+    /// Frames that links lost at random.
+    pub link_losses: u64,
     /// Frames that switches marked.
     pub marks: u64,
     /// PAUSE frames that a switch obeyed.
@@ -279,6 +283,11 @@ impl SwitchWatch {
         Ok(self.observed(now.as_ref().unwrap_or(&self.until), peaks))
     }
 
+    /// Returns true if a link loses frames at random.
+    fn loses(&self) -> bool {
+        self.network.links.iter().any(|link| !link.loss.is_zero())
+    }
+
     fn observed(&self, until: &Moment, mut peaks: Peaks) -> Observed {
         let from = &self.from;
         let seconds = match (from.at, until.at) {
@@ -293,6 +302,7 @@ impl SwitchWatch {
                 packets: Some(until.totals.frames - from.totals.frames),
                 bytes: Some(until.totals.bytes - from.totals.bytes),
                 drops: Some(until.totals.drops - from.totals.drops),
+                link_losses: self.loses().then(|| until.totals.link_losses - from.totals.link_losses),
                 ecn_marks: Some(until.totals.marks - from.totals.marks),
                 pauses: Some(until.totals.pauses - from.totals.pauses),
                 queue_bytes_max: Some(peaks.queue_bytes_max),
@@ -360,6 +370,8 @@ impl SwitchWatch {
                 let cause = dropped["cause"].as_str().unwrap_or_default();
                 if MACHINES.contains(&cause) {
                     totals.missed += count(dropped, "frames");
+                } else if cause == LOST {
+                    totals.link_losses += count(dropped, "frames");
                 } else if !UNMISSED.contains(&cause) {
                     totals.drops += count(dropped, "frames");
                 }

@@ -1,0 +1,64 @@
+//! Links that lose frames, in the simulation and in namespaces: the latter need root.
+
+mod common;
+
+use std::process::Output;
+
+use common::{alone, command, privileged};
+use serde_json::Value;
+
+/// An incast of four senders, through a switch that drops nothing. Each frame passes two links, which each lose 2 %.
+const LOSSY: [&str; 11] = [
+    "transport.profile=linux-6",
+    "workload.senders=4",
+    "workload.request_size=10 kB",
+    "workload.service_delay_max=1 ms",
+    "link.rate=100 Mb/s",
+    "readout.link.rate=100 Mb/s",
+    "link.delay=25 us",
+    "link.loss=0.02",
+    "run.warmup=300 ms",
+    "run.duration=1500 ms",
+    "tor.buffer=10 MB",
+];
+
+/// Plays the incast. It ends well, or with 4 because others keep this machine busy.
+fn played(arguments: &[&str]) -> Value {
+    let sets = LOSSY.iter().flat_map(|set| ["--set", set]);
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["--json", "-"]).chain(sets).collect();
+    let Output { status, stdout, stderr } = command(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    assert!(matches!(status.code(), Some(0 | 4)), "{status:?} {said}");
+    serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn assert_share_lost(summary: &Value) {
+    let network = &summary["network"];
+    let share = network["link_losses"].as_f64().unwrap() / network["packets"].as_f64().unwrap();
+    assert!((0.025..0.055).contains(&share), "{share}: {summary}");
+    assert_eq!(network["drops"], 0, "{summary}");
+}
+
+#[test]
+fn a_simulated_link_loses_its_share() {
+    assert_share_lost(&played(&["sim", "incast"]));
+}
+
+#[test]
+fn a_link_between_namespaces_loses_its_share() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = std::env::temp_dir().join(format!("fanin-losses-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    assert_share_lost(&played(&[
+        "run",
+        "incast",
+        "--place",
+        "namespaces",
+        "--out",
+        folder.to_str().unwrap(),
+    ]));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
