@@ -168,7 +168,8 @@ def install_documents(root: Path, it: Program) -> None:
 def install_services(root: Path, it: Program) -> None:
     """Put units, manual pages, completions and the dissector into a tree."""
     units = root / "usr/lib/systemd/system"
-    for name in ("systemd/fanin@.service", "systemd/fanin.target", "switch/fanin-switch@.service"):
+    services = ("systemd/fanin@.service", "systemd/fanin-drain.service", "systemd/fanin.target")
+    for name in (*services, "switch/fanin-switch@.service"):
         write(units / Path(name).name, (DEPLOY / name).read_bytes())
     write(root / "usr/lib/sysusers.d/fanin.conf", (DEPLOY / "systemd/sysusers.conf").read_bytes())
     write(root / "usr/lib/tmpfiles.d/fanin.conf", (DEPLOY / "systemd/tmpfiles.conf").read_bytes())

@@ -88,7 +88,7 @@ def test_the_package_holds_what_it_should(deb: Path, root: Path) -> None:
 
 
 def test_systemd_reads_the_units_without_complaint(host: Machine) -> None:
-    names = ("fanin@.service", "fanin-switch@.service", "fanin.target")
+    names = ("fanin@.service", "fanin-drain.service", "fanin-switch@.service", "fanin.target")
     paths = (f"/usr/lib/systemd/system/{name}" for name in names)
     assert host.run("systemd-analyze", "verify", "--man=no", *paths, both=True) == ""
     for unit, limit in EXPOSURE_MAX.items():
@@ -177,10 +177,13 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
     for port in range(9100, 9100 + len(ROLES)):
         assert ask(host, port, "readyz")
 
-    # The target stops all of them. A boot starts them again: it reaches this target.
+    # The target stops all of them in order. A boot starts them again: it reaches this target.
     host.run("systemctl", "stop", "fanin.target")
     for unit in UNITS:
         wait_for(lambda: state(host, unit, "ActiveState") == ["inactive"], f"{unit} stops")  # noqa: B023
+    ended = {unit: int(state(host, unit, "InactiveEnterTimestampMonotonic")[0]) for unit in UNITS}
+    *others, collector, supervisor = (ended[unit] for unit in UNITS)
+    assert supervisor < collector < min(others), ended
     host.run("systemctl", "start", "multi-user.target")
     wait_for_more_events(host)
     for unit in UNITS:
