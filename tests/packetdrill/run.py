@@ -5,7 +5,8 @@
     tests/packetdrill/run.py --scripts DIR --kernel PACKETDRILL
 
 `docs/packetdrill.md` says where to get scripts and how to build packetdrill. A script passes, fails with the
-line and the difference, or is not supported, with the reason.
+line and the difference, or is not supported, with the reason. Exit code 1 if a script fails that `known.py`
+does not name.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calls import DifferenceError
+from known import KNOWN
 from player import Player
 from script import ScriptError, UnsupportedError
 from sysctls import COMMON
@@ -144,12 +146,18 @@ def main() -> int:
         parser.error(f"no scripts in {arguments.scripts}")
     binary = build()
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    unknown: list[str] = []
     for path in paths:
         outcomes = {"model": play(binary, arguments.profile, path.read_text())}
         if arguments.kernel:
             outcomes["kernel"] = play_on_kernel(arguments.kernel, path, arguments.attempts)
         shown = path.name if path == arguments.scripts else str(path.relative_to(arguments.scripts))
         folder = shown.rsplit("/", 1)[0] if "/" in shown else "."
+        if outcomes["model"].verdict == "fail":
+            reason = KNOWN.get(path.name)
+            unknown += [] if reason else [shown]
+            known = f"{outcomes['model'].detail}; known: {reason}" if reason else outcomes["model"].detail
+            outcomes["model"] = Outcome("fail", known)
         for side, outcome in outcomes.items():
             counts[folder][f"{side} {outcome.verdict}"] += 1
         if not arguments.summary:
@@ -167,7 +175,9 @@ def main() -> int:
             print(f"| `{folder}` | {' | '.join(str(count[column]) for column in columns)} |")
     total = sum(counts.values(), collections.Counter[str]())
     print(f"{len(paths)} scripts: " + ", ".join(f"{column} {total[column]}" for column in columns))
-    return 1 if total["model fail"] else 0
+    if unknown:
+        print(f"fail without a known reason: {', '.join(unknown)}")
+    return 1 if unknown else 0
 
 
 if __name__ == "__main__":

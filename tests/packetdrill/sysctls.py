@@ -1,5 +1,6 @@
 """The shell commands of a script: kernel settings, mapped onto a profile of `fanin-tcp`."""
 
+import math
 import re
 import shlex
 
@@ -20,12 +21,14 @@ COMMON = {
     "tcp_min_tso_segs": "2",
 }
 
-# Settings that change nothing that the model does, with the values for which this holds; None for any.
+# Settings that change nothing that the model does, with the value for which this holds; None for any.
 WITHOUT_EFFECT: dict[str, str | None] = {
     "tcp_wmem": None,
-    "tcp_syn_retries": None,
-    "tcp_synack_retries": None,
-    "tcp_frto": None,
+    # The model has these with the kernel's defaults.
+    "tcp_syn_retries": "6",
+    "tcp_synack_retries": "5",
+    "tcp_frto": "2",
+    "tcp_invalid_ratelimit": "500",
     "tcp_fack": None,
     "tcp_recovery": "1",
     "tcp_ecn_option": None,
@@ -38,13 +41,15 @@ WITHOUT_EFFECT: dict[str, str | None] = {
     "tcp_no_metrics_save": None,
     "tcp_limit_output_bytes": None,
     "tcp_autocorking": None,
-    "tcp_invalid_ratelimit": None,
     "tcp_comp_sack_delay_ns": None,
     "tcp_comp_sack_nr": None,
     "tcp_mtu_probing": "0",
     "tcp_shrink_window": "0",
     "tcp_fin_timeout": None,
 }
+
+# The shell's arithmetic, as scripts write sizes.
+PRODUCT = re.compile(r"\$\(\(([\d *]+)\)\)")
 
 
 class Sysctls:
@@ -84,7 +89,7 @@ class Sysctls:
             return 0.0
         if name == "sleep":
             return float(words[1])
-        if name == "tc" and "pfifo" in words:
+        if name == "tc" and "pfifo" in words and "limit" not in words:
             return 0.0
         if name == "ip" and words[1:2] == ["tcp_metrics"]:
             return 0.0
@@ -96,7 +101,7 @@ class Sysctls:
     def assign(self, path: str, value: str) -> None:
         """Set one setting, named by its path or by its dotted name."""
         name = re.split(r"[./]", path.strip())[-1]
-        value = value.strip()
+        value = PRODUCT.sub(lambda found: str(math.prod(map(int, found[1].split("*")))), value.strip())
         if name == "hystart_detect":
             self.hystart = value != "0"
         elif name == "hystart":

@@ -56,6 +56,10 @@ def test_difference_is_found(binary: Path, line: str, detail: str) -> None:
     [
         ("`tc qdisc replace dev tun0 root fq`", "command tc qdisc replace"),
         ("`sysctl -q net.ipv4.tcp_mtu_probing=2`", "sysctl tcp_mtu_probing=2"),
+        ("`sysctl -q net.ipv4.tcp_frto=0`", "sysctl tcp_frto=0"),
+        ("`sysctl -q net.ipv4.tcp_syn_retries=2`", "sysctl tcp_syn_retries=2"),
+        ("`sysctl -q net.ipv4.tcp_synack_retries=1`", "sysctl tcp_synack_retries=1"),
+        ("`sysctl -q net.ipv4.tcp_invalid_ratelimit=0`", "sysctl tcp_invalid_ratelimit=0"),
         ("+0 > . 1:1(0) ack 1 <FO 1234>", "TCP option FO"),
         ("+0 %{ assert tcpi_busy_time > 0 }%", "tcpi_busy_time is not in the model"),
         ("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0", "socket option TCP_CORK"),

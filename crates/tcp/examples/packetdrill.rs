@@ -245,7 +245,7 @@ fn info(connection: &TcpConnection) -> String {
     let micros = |span: Duration| span.get() / 1_000_000;
     format!(
         "info state={:?} ca_state={state} snd_cwnd={} snd_ssthresh={} unacked={} sacked={} lost={} retrans={} \
-         reordering={} backoff={} probes={} rtt={} rttvar={} min_rtt={} rto={} snd_mss={} rcv_mss={} \
+         reordering={} reord_seen={} backoff={} probes={} rtt={} rttvar={} min_rtt={} rto={} snd_mss={} rcv_mss={} \
          timestamps={} sack={} wscale={} ecn={} total_retrans={} notsent_bytes={}\nok",
         connection.state(),
         segments(stats.cwnd),
@@ -255,6 +255,7 @@ fn info(connection: &TcpConnection) -> String {
         board.lost,
         board.retransmitted,
         board.reordering,
+        board.reordering_seen,
         board.backoff,
         board.window_probes,
         micros(stats.srtt),

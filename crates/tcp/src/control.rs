@@ -20,8 +20,8 @@ pub struct Scoreboard {
     pub retransmitted: u32,
     /// Reordering degree in force (`tcpi_reordering`).
     pub reordering: u32,
-    /// True if reordering has been seen (`tcpi_reord_seen`).
-    pub is_reordering_seen: bool,
+    /// Number of times that reordering has been seen (`tcpi_reord_seen`).
+    pub reordering_seen: u32,
     /// Number of doublings of the RTO or the window probe's timer (`tcpi_backoff`).
     pub backoff: u32,
     /// Window probes without an answer (`tcpi_probes`).
@@ -46,7 +46,7 @@ impl Endpoint {
             lost: segments(self.flight.lost),
             retransmitted: segments(self.flight.retransmitted),
             reordering: self.reordering.units() / config.segment_units(),
-            is_reordering_seen: self.reordering.is_seen(),
+            reordering_seen: self.reordering.seen(),
             backoff: u32::from(self.rtt.backoff().max(self.timer.window_probes())),
             window_probes: u32::from(self.timer.window_probes()),
             mss: self.send.mss().into(),

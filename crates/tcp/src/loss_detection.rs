@@ -109,14 +109,14 @@ impl RackState {
 pub(crate) struct ReorderingDegree {
     /// In units of the window.
     units: u32,
-    /// True if reordering has been seen.
-    is_seen: bool,
+    /// Number of segments that were seen to arrive late.
+    seen: u32,
 }
 
 impl ReorderingDegree {
     /// The configured degree: no reordering was seen.
     pub(crate) fn new(config: &Config) -> Self {
-        Self { units: config.reordering * config.segment_units(), is_seen: false }
+        Self { units: config.reordering * config.segment_units(), seen: 0 }
     }
 
     /// The degree in units of the window.
@@ -126,7 +126,12 @@ impl ReorderingDegree {
 
     /// Returns true if reordering has been seen.
     pub(crate) fn is_seen(&self) -> bool {
-        self.is_seen
+        self.seen != 0
+    }
+
+    /// Number of times that reordering has been seen.
+    pub(crate) fn seen(&self) -> u32 {
+        self.seen
     }
 
     /// Returns true if the degree has grown since the connection began.
@@ -136,7 +141,7 @@ impl ReorderingDegree {
 
     /// Raises the degree after an original arrived later than a segment `distance` units above it.
     pub(crate) fn note(&mut self, config: &Config, distance: u32) {
-        self.is_seen = true;
+        self.seen = self.seen.saturating_add(1);
         let most = config.reordering_max.saturating_mul(config.segment_units());
         self.units = self.units.max(distance.min(most));
     }
