@@ -256,6 +256,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.cases < 1:
         parser.error(f"--cases {options.cases}: at least one case")
+    if any(options.folder.glob("drawn-*.toml")):
+        parser.error(f"{options.folder} has cases already: choose another folder")
     seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4))
     options.folder.mkdir(parents=True, exist_ok=True)
     here = options.folder.resolve()

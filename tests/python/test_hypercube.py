@@ -44,3 +44,12 @@ def test_no_cases_are_refused(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
     assert "at least one case" in ended.stderr
+
+
+def test_a_folder_with_cases_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, SCRIPT, str(tmp_path), "--seed", "1", "--cases"]
+    subprocess.run([*command, "3"], check=True, capture_output=True)
+    ended = subprocess.run([*command, "2"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "has cases already" in ended.stderr
+    assert len(list(tmp_path.glob("drawn-*.toml"))) == 3
