@@ -52,16 +52,24 @@ RACK: dict[str, str] = {
 BASES: dict[str, tuple[str, dict[str, str]]] = {
     "incast": ("incast", {"run.duration": "20 ms", "run.warmup": "0 s", "workload.request_size": "40 kB"}),
     "rack": ("thesis-a-1000hz", RACK),
-    "leaf-spine": ("thesis-a-1000hz", RACK | {"network.topology": "leaf-spine"}),
+    # Without a limit of ports, which other keys would reach first.
+    "leaf-spine": (
+        "thesis-a-1000hz",
+        RACK | {"network.topology": "leaf-spine", "network.leaf_spine.ports": "0"},
+    ),
     "hybrid": (
         "thesis-a-1000hz",
         RACK | {"network.topology": "hybrid", "network.cores": "1", "network.hybrid.host_ports": "2"},
     ),
 }
-# Thresholds of PAUSE within the buffers of the bases.
-THRESHOLDS = {
-    switch: {f"{switch}.pause.xoff": "20 kB", f"{switch}.pause.xon": "10 kB"} for switch in ("tor", "core")
+# The switches of each base.
+SWITCHES = {
+    "incast": ("tor",),
+    "rack": ("tor", "core", "aggregation"),
+    "leaf-spine": ("leaf", "spine"),
+    "hybrid": ("tor", "core"),
 }
+ALL_SWITCHES = ("tor", "core", "aggregation", "leaf", "spine")
 # Settings without which a key has no effect, by the beginning of its name.
 NEEDS: dict[str, dict[str, str]] = {
     "shaping.credits": {"shaping.method": "credits"},
@@ -82,17 +90,20 @@ NEEDS: dict[str, dict[str, str]] = {
     "record.queue_interval": {"record.queues": '["tor->collector"]'},
     "logger": {"logger.accept": "0.5"},
     **{
-        f"{switch}.ecn": {f"{switch}.ecn.mode": "red-mark", "transport.ecn": "true"}
-        for switch in ("tor", "core")
+        f"{switch}.{key}": {f"{switch}.{name}": value for name, value in settings.items()}
+        for switch in ALL_SWITCHES
+        for key, settings in {
+            "ecn": {"ecn.mode": "red-mark"},
+            # Thresholds within the buffers of the bases.
+            "pause": {"pause.mode": "pause", "pause.xoff": "20 kB", "pause.xon": "10 kB"},
+            "daqring": {"buffering": "daqring"},
+            "alpha": {"buffering": "dynamic-threshold"},
+            "port_limit": {"buffering": "shared"},
+            "input_limit": {"buffering": "shared"},
+            "pool": {"buffering": "shared"},
+            "module_ports": {"buffering": "voq"},
+        }.items()
     },
-    **{
-        f"{switch}.pause": {f"{switch}.pause.mode": "pause", **THRESHOLDS[switch]}
-        for switch in ("tor", "core")
-    },
-    **{f"{switch}.daqring": {f"{switch}.buffering": "daqring"} for switch in ("tor", "core")},
-    "tor.alpha": {"tor.buffering": "dynamic-threshold"},
-    "tor.port_limit": {"tor.buffering": "shared"},
-    "tor.pool": {"tor.buffering": "shared"},
 }
 # Extremes of a quantity, by a unit that its pattern permits. The largest fill 64 bits.
 QUANTITIES: dict[str, tuple[str, ...]] = {
@@ -103,6 +114,20 @@ QUANTITIES: dict[str, tuple[str, ...]] = {
     "ppm": ("0", "1 ppm", "1", "1000000"),
     "packets": ("0", "1 packets", "1000000000 packets"),
 }
+# Values with which a run may stall or lose events. Hosts wait a day, or the limit is below a round trip. With
+# a thousand senders timeouts double beyond `run.stall_limit`.
+STALLS: dict[str, tuple[str, ...]] = {
+    "run.stall_limit": ("1 ps", "1 us"),
+    "workload.service_delay_max": ("24 h",),
+    "workload.senders": ("1000",),
+    "readout.response_delay": ("24 h",),
+    "readout.response_delay_sd": ("24 h",),
+    "collectors.processing_time": ("24 h",),
+    "collectors.processing_time_sd": ("24 h",),
+    "shaping.barrel_shifter.slot": ("24 h",),
+}
+# A refusal of the whole network, whose size follows from many keys.
+TOO_LARGE_NETWORK = "virtual output queues; at most"
 PANIC = re.compile(r"panicked at|memory allocation of|overflow|RUST_BACKTRACE")
 
 
@@ -190,18 +215,25 @@ def companions(key: str) -> dict[str, str]:
 
 
 def bases(key: str) -> tuple[str, ...]:
-    """Return the systems in which the key is tried."""
-    if key.startswith(("leaf.", "spine.", "network.leaf_spine.")):
+    """Return the systems in which the key is read."""
+    section = key.partition(".")[0]
+    if section in ALL_SWITCHES:
+        return tuple(base for base, switches in SWITCHES.items() if section in switches)
+    if key.startswith("network.leaf_spine."):
         return ("leaf-spine",)
     if key.startswith("network.hybrid."):
         return ("hybrid",)
-    if key.startswith(
-        ("core.", "aggregation.", "collectors.", "readout.", "supervisor.", "logger.", "uplink.")
+    if section == "uplink" or key in (
+        "network.cores",
+        "network.uplinks_per_core",
+        "network.readouts_per_group",
     ):
-        return ("rack",)
-    if key == "workload.senders":
+        return ("rack", "hybrid")
+    if section == "workload":
         return ("incast",)
-    return ("incast", "rack")
+    if section in ("collectors", "supervisor", "logger", "shaping"):
+        return ("rack", "leaf-spine", "hybrid")
+    return tuple(BASES)
 
 
 def singles(table: list[tuple[str, tuple[str, ...]]]) -> list[Case]:
@@ -247,7 +279,21 @@ def cpu_seconds(pid: int) -> float:
 
 
 def play(case: Case, fanin: str) -> Verdict:
-    """Run a case, interrupt it after its processor time, and judge how it ends."""
+    """Run a case, and judge how it ends.
+
+    A run that is interrupted is played again for half the time. By the end of the whole time it must have
+    moved more packets.
+    """
+    verdict, hops = attempt(case, fanin, CPU_SECONDS)
+    if verdict.kind == "stopped" and hops is not None:
+        earlier, fewer = attempt(case, fanin, CPU_SECONDS / 2)
+        if earlier.kind == "stopped" and fewer is not None and fewer >= hops:
+            return Verdict("hang", f"computes, but stays at {hops} packet hops")
+    return verdict
+
+
+def attempt(case: Case, fanin: str, seconds: float) -> tuple[Verdict, int | None]:
+    """Run a case, interrupt it after its processor time, and judge its end. Return its packet hops, too."""
     with tempfile.TemporaryDirectory() as folder:
         summary = Path(folder) / "summary.json"
         process = subprocess.Popen(
@@ -259,26 +305,39 @@ def play(case: Case, fanin: str) -> Verdict:
             preexec_fn=limits,
             env=os.environ | {"RUST_BACKTRACE": "0"},
         )
-        watcher = threading.Thread(target=interrupt, args=(process,))
+        watcher = threading.Thread(target=interrupt, args=(process, seconds))
         watcher.start()
         said, _ = process.communicate()
         watcher.join()
         figures = json.loads(summary.read_text()) if summary.exists() else None
-        return judge(case, process.returncode, figures, said)
+        hops = figures.get("speed", {}).get("packet_hops") if figures else None
+        return judge(case, process.returncode, figures, said), hops
 
 
-def interrupt(process: subprocess.Popen[str]) -> None:
+def interrupt(process: subprocess.Popen[str], seconds: float) -> None:
     """Interrupt a process that has used its processor time; kill one that does not end then."""
     began = time.monotonic()
     interrupted = False
     while process.poll() is None:
         wall = time.monotonic() - began
-        if not interrupted and (cpu_seconds(process.pid) > CPU_SECONDS or wall > WALL_SECONDS):
+        if not interrupted and (cpu_seconds(process.pid) > seconds or wall > WALL_SECONDS):
             interrupted = True
             process.send_signal(signal.SIGINT)
         if wall > 2 * WALL_SECONDS:
             process.kill()
         time.sleep(0.02)
+
+
+def names(error: str, case: Case) -> bool:
+    """Return whether an error names one of the case's keys in full."""
+    return TOO_LARGE_NETWORK in error or any(
+        re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", error) for key, _ in case.sets
+    )
+
+
+def may_stall(case: Case) -> bool:
+    """Return whether a run with these settings may stall or lose events."""
+    return any(key in STALLS and (not STALLS[key] or value in STALLS[key]) for key, value in case.sets)
 
 
 def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Verdict:
@@ -288,12 +347,11 @@ def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Ve
     if code in (-signal.SIGKILL, -signal.SIGXCPU):
         return Verdict("hang", "does not end after an interrupt")
     if code in (REFUSED, TOO_LARGE):
-        # A mistake in the scenario is shown with its line, any other names a word of the key.
+        # The message, the lines of the scenario that it shows and the help name the key in full.
         error = err[err.find("error:") :]
-        named = "-->" in error or any(
-            word in error for key, _ in case.sets for word in re.split(r"[._]", key)
+        return (
+            Verdict("refused") if names(error, case) else Verdict("refusal", f"names no key: {error[:300]}")
         )
-        return Verdict("refused") if named else Verdict("refusal", f"names no key: {err.strip()[:300]}")
     if code not in (DONE, LOST, STOPPED):
         return Verdict("exit", f"exit {code}: {err.strip()[:300]}")
     if summary is None:
@@ -307,7 +365,10 @@ def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Ve
         return Verdict("stopped") if hops else Verdict("hang", "computes, but no packet moves")
     measured = summary.get("events", {}).get("collected", 0) + summary.get("requests", {}).get("completed", 0)
     if code == LOST:
-        return Verdict("lost") if "error:" in err else Verdict("silence", "exit 1 without a reason")
+        error = err[err.find("error:") :]
+        if "error:" not in err:
+            return Verdict("silence", "exit 1 without a reason")
+        return Verdict("lost") if may_stall(case) else Verdict("stall", error.strip()[:300])
     if not measured and "nothing was measured" not in err and "No event was measured" not in err:
         return Verdict("silence", "exit 0 without an event or a reason")
     return Verdict("result" if measured else "reason")
@@ -322,11 +383,13 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=0, help="random pairs of keys, in place of single keys")
     parser.add_argument("--seed", type=int, default=1, help="seed of the choice of cases")
     parser.add_argument("--cases", type=int, help="play that many random cases only")
+    parser.add_argument("--base", choices=list(BASES), help="this system only")
     parser.add_argument("--only", default="", help="keys that contain this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     table = [(key, values) for key, values in keys(schema(options.fanin)) if options.only in key]
     cases = pairs(table, options.pairs, options.seed) if options.pairs else singles(table)
+    cases = [case for case in cases if options.base in (None, case.base)]
     if options.cases is not None:
         cases = random.Random(options.seed).sample(cases, min(options.cases, len(cases)))
     counts: dict[str, int] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from extremes import Case, Verdict, judge, keys, pairs, play, schema, singles
+from extremes import Case, Verdict, bases, companions, judge, keys, pairs, play, schema, singles
 
 # Wall time after which no other case is begun, and the most cases.
 SECONDS = 25.0
@@ -54,7 +54,10 @@ def test_extremes_end_with_a_result_or_a_reason(choose: Choice) -> None:
         (2, None, "error: something is wrong", "refusal"),
         (2, None, "warning: tor.buffer\nerror: something is wrong", "refusal"),
         (0, {"events": {"collected": 0}}, "", "silence"),
+        (2, None, "error: the collector runs at a high rate", "refusal"),
+        (2, None, "error: `core.buffer` is wrong\n --> --set:1:1\n1 | core.buffer=1 B", "refusal"),
         (1, {"events": {"collected": 3}}, "", "silence"),
+        (1, {"events": {"collected": 3}}, "error: nothing moves at 65 s", "stall"),
         (130, {"speed": {"packet_hops": 0}}, "error: stopped", "hang"),
     ],
 )
@@ -63,3 +66,33 @@ def test_faults_are_seen(code: int, summary: dict[str, dict[str, int]] | None, s
     verdict = judge(case, code, summary, said)
     assert verdict.kind == kind
     assert verdict.fault
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [
+        (2, "error: a buffer of 1 B is small\n --> --set:1:12\n1 | tor.buffer=1 B", "refused"),
+        (1, "error: nothing moves at 2 us", "lost"),
+        (130, "error: stopped", "stopped"),
+    ],
+)
+def test_good_ends_pass(code: int, said: str, kind: str) -> None:
+    case = Case("incast", (("tor.buffer", "1 B"), ("run.stall_limit", "1 us")), ("tor.buffer",))
+    verdict = judge(case, code, {"speed": {"packet_hops": 7}}, said)
+    assert verdict == Verdict(kind)
+
+
+@pytest.mark.parametrize(("hops", "kind"), [((90, 40), "stopped"), ((40, 40), "hang")])
+def test_an_interrupted_run_must_have_moved(
+    hops: tuple[int, int], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(hops)
+    monkeypatch.setattr("extremes.attempt", lambda *_: (Verdict("stopped"), left.pop(0)))
+    assert play(Case("incast", (), ()), "fanin").kind == kind
+
+
+def test_every_key_is_tried_in_every_system_that_reads_it() -> None:
+    assert bases("transport.mtu") == ("incast", "rack", "leaf-spine", "hybrid")
+    assert bases("core.buffer") == ("rack", "hybrid")
+    assert bases("spine.pause.xoff") == ("leaf-spine",)
+    assert companions("spine.pause.xoff")["spine.pause.mode"] == "pause"

@@ -227,7 +227,7 @@ def test_worlds_of_two_nights_or_commits_are_different() -> None:
     assert all(step >= nightly.WORLDS_AT_ONCE for step in steps)
     assert nightly.seed_of("991231", "f" * 40) * 10_000_000 + nightly.WORLDS < 1 << 64
     repeated = {part.name for part in nightly.PARTS if not part.is_new_each_night}
-    assert repeated == {"previous", "mutations"}
+    assert repeated == {"previous", "mutations", "crosscheck", "packetdrill"}
 
 
 def test_the_program_of_an_upgrade_is_built_before_it_runs(
@@ -297,12 +297,21 @@ def test_each_part_reads_what_its_command_prints() -> None:
     measured = list(by_name["validation"].runs({}, night))[1]
     assert measured.judge(Ended(3, "needs root")).skipped
     assert not measured.judge(Ended(1, "drawn-01 differs")).passed
+    # The set is judged: single cases may differ.
+    words = "incast or not agrees in 18 of 20 cases (90.00 %), goal 97 %: missed\n"
+    words += "mean without incast: median error 1.4 % of 15 cases, 2 beyond the goal of 10 %: missed\n"
+    words += "goodput with incast: median error 26.0 % of 3 cases, 2 beyond the goal of 25 %: missed\n"
+    assert measured.judge(Ended(1, words)).passed
+    assert "18 of 20" in measured.judge(Ended(1, words)).words
+    for from_, to in (("18 of 20", "15 of 20"), ("1.4 %", "10.1 %"), ("of 3 cases", "of 5 cases")):
+        assert not measured.judge(Ended(1, words.replace(from_, to))).passed, to
 
 
 def test_a_comparison_without_its_counterpart_is_skipped() -> None:
     night = Time(3600, 7, "dev")
     for part, code, text in [
         (nightly.losses, 3, "ns-3 is not installed: apt-get install g++ libns3-dev, or --ns3 FOLDER"),
+        (nightly.crosscheck, 3, "ns-3 is not installed: apt-get install g++ libns3-dev, or --ns3 FOLDER"),
         (nightly.kernel, 3, "the comparison with the kernel needs root, for network namespaces"),
     ]:
         run = next(part({}, night))

@@ -144,7 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds, at least 2")
     parser.add_argument("--seconds", type=int, default=5, help="simulated time in which rounds begin")
     parser.add_argument("--results", type=Path, help="file that keeps each run")
-    parser.add_argument("--agree", type=float, default=0.5, help="least share of cells that agree")
+    parser.add_argument("--agree", type=float, default=0.85, help="least share of cells that agree")
     options = parser.parse_args(arguments)
     os.nice(max(0, NICE - os.nice(0)))
     if options.fanin:
