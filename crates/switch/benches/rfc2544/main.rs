@@ -233,7 +233,7 @@ fn main() {
     search::check(PARTIAL_DROP);
     let seconds = if quick { 0.001 } else { 0.1 };
     println!(
-        "| traffic | frame, B | saturated, Mframes/s | NDR | PDR | Gb/s at PDR | latency at 50 / 90 / 100 % of NDR, us: p50, p99 |"
+        "| traffic | frame, B | saturated, Mframes/s | NDR | PDR | Gb/s at PDR | latency at 50 / 90 / 100 % of NDR, us: p50, p99 | core taken away |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (name, pattern, tag) in [
@@ -252,6 +252,8 @@ fn main() {
             let [ndr, pdr] = [NO_DROP, PARTIAL_DROP].map(|goal| {
                 search::search(goal, 1.2 * most, |load, seconds| device.trial(load, seconds).loss())
             });
+            // A load without loss meets the other goal too, also where its own search was disturbed.
+            let pdr = pdr.max(ndr);
             let latencies: Vec<_> = [0.5, 0.9, 1.0]
                 .iter()
                 .map(|share| {
