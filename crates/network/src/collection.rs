@@ -35,8 +35,10 @@ impl Collection {
         roles: &Roles,
         payload: Bytes,
     ) -> Result<Self, NetworkError> {
-        let request = request_bytes(u64::from(scenario.readout.fragments_per_host)).get();
-        let answer = answer_bytes(0, payload).get();
+        let fragments = u64::from(scenario.readout.fragments_per_host);
+        let headers = scenario.readout.fragment_header * fragments;
+        let request = request_bytes(fragments).get();
+        let answer = answer_bytes(0, payload + headers).get();
         let response = scenario.readout.response_delay;
         let mut ideal = Ideal::new(scenario, network, roles, response, request, answer)?;
         let is_push = scenario.workload.kind == WorkloadKind::Push;
@@ -83,10 +85,11 @@ impl Collection {
         self.ideal.time(self.wire_bytes)
     }
 
-    /// The ideal time of a collection of `payload` bytes, in equal parts from the `hosts` of this collection.
+    /// The ideal time of an event of `payload` bytes, in equal parts from the `hosts` of this collection.
     pub fn time_of(&self, payload: Bytes) -> Duration {
         let hosts = self.hosts.max(1);
-        let answer = answer_bytes(0, Bytes::new(payload.get() / hosts)).get();
+        let headers = self.answer_bytes - self.payload.get() / hosts;
+        let answer = payload.get() / hosts + headers;
         self.ideal.time(hosts * self.ideal.segments().wire_bytes(answer))
     }
 
@@ -120,6 +123,16 @@ mod tests {
         // A request with one fragment: header 12, L1 ID 8, name 4. An answer has an L1 ID and flags.
         let fragments = u64::from(scenario.readout.fragments_per_host);
         assert_eq!((event.request_bytes, event.answer_bytes), (20 + 4 * fragments, 1022));
+    }
+
+    #[test]
+    fn a_live_answer_has_a_header_in_front_of_each_fragment() {
+        let (mut scenario, network, roles) = network("lcn15-all-to-all");
+        let fragments = u64::from(scenario.readout.fragments_per_host);
+        scenario.readout.fragment_header = Bytes::new(16);
+        let event = Collection::event(&scenario, &network, &roles, Bytes::new(1000)).unwrap();
+        assert_eq!((event.payload, event.answer_bytes), (Bytes::new(11_000), 1022 + 16 * fragments));
+        assert_eq!(event.time_of(event.payload), event.time());
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     let answer = segments.message(if s.is_barrier() {
         system.answer_bytes
     } else {
-        answer_bytes(system.fragments, answer_max)
+        answer_bytes(system.fragments, answer_max + s.readout.fragment_header * system.fragments)
     });
     let mut data = outstanding * u128::from(answer.buffered.get());
     let mut frames = outstanding * u128::from(answer.segments.get());

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use fanin_dataflow::answer_bytes;
 use fanin_network::{
     Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeKind, Roles, SegmentFraming,
     SwitchKind, SwitchRole, WireMessage, topology,
@@ -134,7 +133,7 @@ impl SystemFigures {
         } else {
             Collection::event(s, &network, &roles, payload)?
         };
-        let stream_bytes = if s.is_barrier() { payload } else { answer_bytes(0, payload) };
+        let stream_bytes = if s.is_barrier() { payload } else { Bytes::new(whole.answer_bytes) };
         let answer = WireMessage { payload, ..framing.message(stream_bytes) };
         let request = framing.message(Bytes::new(whole.request_bytes));
         let steps = steps(s, senders);

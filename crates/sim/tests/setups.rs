@@ -333,3 +333,18 @@ proptest! {
         }
     }
 }
+
+/// Answers of a live system are longer by a header in front of each fragment; their payload is the same.
+#[test]
+fn headers_of_fragments_are_sent_and_are_no_payload() {
+    let [plain, live] = ["0 B", "16 B"].map(|header| {
+        let header = format!("readout.fragment_header={header}");
+        small(&[&header, "supervisor.rate=100 Hz", "logger.accept=0"])
+    });
+    assert_eq!(plain.summary.goodput_bps, live.summary.goodput_bps);
+    let [plain, live] = [plain, live].map(|outcome| outcome.summary.collection_time_ms.unwrap());
+    // 12 answers on an idle link of 1 Gb/s, each with 96 B more in its five segments.
+    let expected = 12.0 * 96.0 * 8e-6;
+    assert!((live.mean - plain.mean - expected).abs() < 1e-6, "{} {}", plain.mean, live.mean);
+    assert!((live.ideal.unwrap() - plain.ideal.unwrap() - expected).abs() < 1e-6);
+}

@@ -94,6 +94,7 @@ fn workload(s: &Scenario) -> Vec<SettingRow> {
         ),
         row("readout.hosts", !barrier, "a barrier workload has workload.senders"),
         row("readout.fragment_size", !barrier, "a barrier workload has workload.request_size"),
+        row("readout.fragment_header", !barrier, only_barrier),
         row("supervisor.rate", !barrier, only_barrier),
         row("supervisor.policy", !barrier, only_barrier),
         row(

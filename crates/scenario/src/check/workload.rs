@@ -22,6 +22,16 @@ impl ScenarioCheck<'_> {
                 "give a size such as \"1.1 kB\"".to_owned(),
             );
         }
+        let header = self.scenario.readout.fragment_header;
+        if header > Bytes::new(1 << 16) {
+            self.fail(
+                "readout.fragment_header",
+                format!("the header of a fragment has {header}"),
+                "above 64 KiB",
+                None,
+                "a live system has \"16 B\"".to_owned(),
+            );
+        }
         if let SizeModel::LogNormal { sigma, .. }
         | SizeModel::Polynomial { sigma, .. }
         | SizeModel::PerSource { sigma, .. } = self.scenario.readout.fragment_size

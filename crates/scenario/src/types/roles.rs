@@ -18,6 +18,8 @@ pub struct ReadoutSettings {
     pub fragments_per_host: u32,
     /// Size of a fragment: a size from 1 B to 1 GiB, or a table with a `distribution`.
     pub fragment_size: SizeModel,
+    /// Header in front of each fragment in an answer. The papers count it in the fragment; live systems have `"16 B"`.
+    pub fragment_header: Bytes,
     /// SHA-256 of the file that `fragment_size` names, when the scenario was loaded; `None` without a file.
     #[serde(skip)]
     pub sizes_digest: Option<[u8; 32]>,
@@ -40,6 +42,7 @@ impl Default for ReadoutSettings {
             hosts: 160,
             fragments_per_host: 12,
             fragment_size: SizeModel::Fixed(Bytes::new(1100)),
+            fragment_header: Bytes::ZERO,
             sizes_digest: None,
             response_delay: Duration::from_micros(392),
             response_delay_sd: Duration::ZERO,

@@ -46,8 +46,8 @@ pub(crate) struct Building {
     answers: Vec<Answers>,
     /// True if this partition has the supervisor, which assigns all events.
     has_supervisor: bool,
-    /// Unanswered requests of each readout: event, tag, true for the first fragment, time of arrival.
-    outstanding_requests: Vec<Vec<(u64, u32, bool, Instant)>>,
+    /// Unanswered requests of each readout: event, tag, fragments, time of arrival.
+    outstanding_requests: Vec<Vec<(u64, u32, FragmentSet, Instant)>>,
     /// Events delayed by a timeout, while it is being counted.
     held_up: Vec<u64>,
     /// Events whose traffic is recorded.
@@ -58,8 +58,9 @@ pub(crate) struct Building {
     collected: Vec<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
-    /// Number of fragments of each readout.
-    fragments: u16,
+    /// All fragments of a readout, and bytes of the header in front of each.
+    fragments: FragmentSet,
+    fragment_header: u64,
     /// True if readout hosts are also collectors: a collector requests nothing from its own host.
     shares_hosts: bool,
     /// True if readouts store fragments from the trigger's acceptance until they are cleared.
@@ -110,7 +111,8 @@ impl Building {
             collected: Vec::new(),
             messages: 0,
             is_stopping: false,
-            fragments,
+            fragments: FragmentSet::first(fragments),
+            fragment_header: scenario.readout.fragment_header.get(),
             shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
             keeps_fragments: memory_matters(scenario, mean),
             push,
@@ -119,14 +121,14 @@ impl Building {
         })
     }
 
-    /// Returns the index of an event in the rows and answers. Adds empty entries for earlier events of other partitions.
-    fn place(&mut self, event: L1Id) -> usize {
+    /// Returns the row and the answers of an event. Adds empty ones for earlier events of other partitions.
+    fn entry(&mut self, event: L1Id) -> (&mut EventRow, &mut Answers) {
         let unknown = self.rows.len() as u64..=event.0;
         if !unknown.is_empty() {
             self.rows.extend(unknown.map(|id| EventRow { id, ..EventRow::default() }));
             self.answers.resize(self.rows.len(), Answers::NONE);
         }
-        event.0 as usize
+        (&mut self.rows[event.0 as usize], &mut self.answers[event.0 as usize])
     }
 
     /// Returns true if a readout and a collector are on different hosts.
@@ -139,8 +141,7 @@ impl Building {
     fn handle_role_message(&mut self, now: Instant, role: Peer, peer: Peer, mut message: Message<Bytes>) {
         match (role, peer, &message) {
             (Peer::Readout(place), _, &Message::Request { event, tag, fragments }) => {
-                let request = (event.0, tag, fragments.contains(0), now);
-                self.outstanding_requests[usize::from(place)].push(request);
+                self.outstanding_requests[usize::from(place)].push((event.0, tag, fragments, now));
             }
             // After the final stop, no readout resumes the supervisor.
             (Peer::Supervisor, _, Message::Flow { .. }) if self.is_stopping => return,
@@ -159,19 +160,19 @@ impl Building {
     #[inline]
     fn drain(&mut self, now: Instant, role: Peer, outbox: &mut HostOutbox<Travel>) {
         while let Some((peer, message)) = self.machines.poll_transmit(role) {
-            let bytes = message.wire_bytes().get();
+            let mut bytes = message.wire_bytes().get();
             if let &Message::Request { event, .. } = &message {
-                let place = self.place(event);
-                self.answers[place].ask(bytes);
+                self.entry(event).1.ask(bytes);
             } else if let (&Message::Answer { event, tag, payload, .. }, Peer::Readout(place)) =
                 (&message, role)
             {
                 let outstanding = &mut self.outstanding_requests[usize::from(place)];
                 let found = outstanding.iter().position(|&(one, number, ..)| (one, number) == (event.0, tag));
-                let (.., is_first, at) = found.map_or((0, 0, false, now), |at| outstanding.swap_remove(at));
+                let (.., asked, at) =
+                    found.map_or((0, 0, FragmentSet::EMPTY, now), |i| outstanding.swap_remove(i));
+                bytes += self.fragment_header * u64::from(asked.len());
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
-                let place = self.place(event);
-                self.answers[place].add(payload.get(), bytes, wire_bytes, now - at, is_first);
+                self.entry(event).1.add(payload.get(), bytes, wire_bytes, now - at, asked.contains(0));
             }
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
@@ -240,8 +241,9 @@ impl Building {
 
     /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
     fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
-        let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
-        self.outstanding_requests[usize::from(readout)].push((event.0, 0, true, now));
+        let fragments = self.fragments;
+        let request = Message::Request { tag: 0, event, fragments };
+        self.outstanding_requests[usize::from(readout)].push((event.0, 0, fragments, now));
         self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
@@ -427,8 +429,7 @@ impl HostWorkload for Building {
             Travel::Assign { event, at, message } => {
                 self.messages += 1;
                 if !self.has_supervisor {
-                    let place = self.place(event);
-                    self.rows[place].assigned_ps = at.get();
+                    self.entry(event).0.assigned_ps = at.get();
                 }
                 self.handle_role_message(now, role, peer, *message);
             }
@@ -482,8 +483,7 @@ impl HostWorkload for Building {
         for message in messages {
             if let Some(event) = message.event().filter(|event| !self.held_up.contains(event)) {
                 self.held_up.push(event);
-                let place = self.place(L1Id(event));
-                self.rows[place].timeouts += 1;
+                self.entry(L1Id(event)).0.timeouts += 1;
             }
         }
     }
