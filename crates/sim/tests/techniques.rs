@@ -172,6 +172,20 @@ fn diatcp_keeps_to_its_global_window() {
     }
 }
 
+/// `TCP_WINDOW_CLAMP` sends no window update: a sender learns of a larger window by an acknowledgement of its own data.
+#[test]
+fn diatcp_of_linux_waits_with_a_larger_window() {
+    let cc = "transport.congestion_control=diatcp";
+    for (profile, updates) in [("linux-6", false), ("linux-2.6.32", true)] {
+        let profile = format!("transport.profile={profile}");
+        let outcome = outcome("incast", &[SHORT, cc, &profile, "transport.diatcp.global_window=40"]);
+        assert_eq!(figure(&outcome.summary, "diatcp.window_updates") > 0.0, updates, "{profile}");
+        assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{profile}");
+        let slowdown = outcome.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.02).contains(&slowdown), "{profile}: {slowdown}");
+    }
+}
+
 #[test]
 fn diatcp_behind_a_software_router() {
     let sets = ["run.duration=200 ms", "transport.congestion_control=diatcp"];

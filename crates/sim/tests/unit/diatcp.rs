@@ -1,11 +1,18 @@
 //! Windows of DIATCP.
 
 use super::*;
+use fanin_units::Packets;
+
+fn twelve_segments() -> DiatcpTechnique {
+    let mut transport = Transport::default();
+    transport.diatcp.global_window = Packets::new(12);
+    DiatcpTechnique::new(&transport, 1000, Duration::ZERO)
+}
 
 #[test]
 #[should_panic(expected = "holds another share")]
 fn a_window_that_is_not_the_share_is_found() {
-    let mut diatcp = DiatcpTechnique::new(12, 1000, Duration::ZERO, false);
+    let mut diatcp = twelve_segments();
     (0..3).for_each(|end| diatcp.open(Instant::START, 7, end));
     diatcp.share_out(Instant::START, |_, _, _| {});
     diatcp.assert_granted(|_| 4000);
@@ -15,7 +22,7 @@ fn a_window_that_is_not_the_share_is_found() {
 #[test]
 fn hosts_share_out_windows_of_their_own() {
     let at = |ms| Instant::START + Duration::from_millis(ms);
-    let mut diatcp = DiatcpTechnique::new(12, 1000, Duration::ZERO, false);
+    let mut diatcp = twelve_segments();
     (0..3).for_each(|end| diatcp.open(at(0), 7, end));
     diatcp.open(at(0), 8, 9);
     let mut changed = Vec::new();

@@ -1,12 +1,12 @@
 //! DIATCP: each receiver divides a global window among the senders that owe it answers ([`WindowShares`]).
 //!
 //! Senders without open requests have a window of zero, which the next request opens. A larger share is sent as a window
-//! update, an acknowledgement like any other.
+//! update, an acknowledgement like any other. Linux sends none for `TCP_WINDOW_CLAMP`: with `linux-6` the next one carries it.
 
 use std::collections::BTreeMap;
 
 use fanin_dataflow::WindowShares;
-use fanin_scenario::{CongestionControl, Transport};
+use fanin_scenario::{CongestionControl, Profile, Transport};
 use fanin_tcp::Config;
 use fanin_units::{Duration, Instant};
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ struct DiatcpTechnique {
     /// The shares of a host that has received nothing yet.
     fresh: WindowShares,
     mss: u32,
+    /// Windows are those of the kernel (`TCP_WINDOW_CLAMP`).
+    is_linux: bool,
     hosts: BTreeMap<u32, WindowShares>,
     /// Hosts whose windows have to be shared out again.
     changed: Vec<u32>,
@@ -57,19 +59,19 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     if scenario.transport.congestion_control != CongestionControl::Diatcp {
         return Ok(None);
     }
-    let settings = &scenario.transport.diatcp;
-    let global = u32::try_from(settings.global_window.get()).unwrap_or(u32::MAX);
-    let (deadline, aware) = (scenario.workload.deadline, settings.deadline_aware);
-    Ok(Some(Installed::technique(DiatcpTechnique::new(global, engine.config().mss, deadline, aware))))
+    let (transport, deadline) = (&scenario.transport, scenario.workload.deadline);
+    Ok(Some(Installed::technique(DiatcpTechnique::new(transport, engine.config().mss, deadline))))
 }
 
 impl DiatcpTechnique {
-    /// Makes the technique without hosts; `global_window` is in segments.
-    fn new(global_window: u32, mss: u16, deadline: Duration, deadline_aware: bool) -> Self {
+    /// Makes the technique without hosts.
+    fn new(transport: &Transport, mss: u16, deadline: Duration) -> Self {
+        let global_window = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
         Self {
             global_window,
-            fresh: WindowShares::new(global_window, deadline, deadline_aware),
+            fresh: WindowShares::new(global_window, deadline, transport.diatcp.deadline_aware),
             mss: u32::from(mss),
+            is_linux: transport.profile == Profile::Linux6,
             hosts: BTreeMap::new(),
             changed: Vec::new(),
             counters: DiatcpCounters::default(),
@@ -113,9 +115,7 @@ impl DiatcpTechnique {
             }
         }
     }
-}
 
-impl DiatcpTechnique {
     /// Asserts that the senders of each host together hold its whole global window, and that each connection's window is
     /// its share. `clamp` gives the window of an end in bytes.
     fn assert_granted(&self, clamp: impl Fn(EndIndex) -> u32) {
@@ -152,10 +152,10 @@ impl TechniqueHooks for DiatcpTechnique {
                 self.open(now, engine.end(index).host, index);
             }
         }
-        let mut larger = Vec::new();
+        let (mut larger, announces) = (Vec::new(), !self.is_linux);
         self.share_out(now, |index, bytes, grew| {
             engine.end(index).endpoint.set_window_clamp(bytes);
-            if grew {
+            if grew && announces {
                 larger.push(index);
             }
         });
@@ -175,10 +175,11 @@ impl TechniqueHooks for DiatcpTechnique {
         }
     }
 
-    /// Renews a used-up window at once: a delayed acknowledgement would stop the sender.
+    /// Renews a used-up window at once: a delayed acknowledgement would stop the sender. Linux renews one that doubles.
     fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, _payload: u32, _wire_bytes: u32) {
         let end = engine.end(index);
-        if end.endpoint.offered() < u64::from(self.mss) && self.is_debtor(end.host, index) {
+        let doubles = self.is_linux && 2 * end.endpoint.offered() <= u64::from(end.endpoint.window_clamp());
+        if (doubles || end.endpoint.offered() < u64::from(self.mss)) && self.is_debtor(end.host, index) {
             end.endpoint.update_peer_window();
             self.counters.used_up += 1;
         }
