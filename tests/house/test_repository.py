@@ -89,7 +89,9 @@ def test_rust_tests_skip_by_the_shared_function_only(root: Path) -> None:
 def test_rust_tests_assert_nothing_on_elapsed_time(root: Path) -> None:
     assertion = re.compile(r"\bassert\w*!\([^;]*?elapsed\(\)")
     wrong = [
-        str(path.relative_to(root)) for path in root.glob("crates/**/*.rs") if assertion.search(path.read_text())
+        str(path.relative_to(root))
+        for path in root.glob("crates/**/*.rs")
+        if assertion.search(path.read_text())
     ]
     assert not wrong, f"a loop that waits calls `HangGuard::check` of tests/hang_guard.rs: {wrong}"
 
