@@ -73,6 +73,10 @@ pub(crate) fn text(summary: &Summary) -> String {
                 over.mean, least.mean
             ),
         );
+        if let Some(over) = &summary.slowdown_clairvoyant {
+            let p99 = p99_text(over.p99, "×", has_p99);
+            line("over clairvoyant", format!("mean {:.3}×{p99} a schedule that knows all events", over.mean));
+        }
     }
     if let Some(goodput) = &summary.goodput_bps {
         let each =
@@ -93,11 +97,11 @@ pub(crate) fn text(summary: &Summary) -> String {
         let counts = [
             ("frames", network.packets),
             ("dropped", network.drops),
+            ("lost on links", network.link_losses),
             ("marked", network.ecn_marks),
             ("pauses", network.pauses),
         ];
         let mut parts: Vec<_> =
-            ("lost on links", network.link_losses),
             counts.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))).collect();
         parts.extend(
             network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),

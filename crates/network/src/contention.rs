@@ -1,8 +1,8 @@
 //! Bounds under contention: the least mean and p99 of any schedule of a run's answers.
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here
-//! each shared link is a machine, and each collection is a job. A job is released at its collection's begin. Its length
-//! is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
+//! each shared link is a machine, and each collection is a job. A job is released when the assignment can have reached its
+//! collector over idle links. Its length is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
 //! bound for all preemptive schedules is a bound for the network.
 //!
 //! There are two kinds of machines. One is the last links of a collector; the other is the sum of the links by which its
@@ -12,9 +12,10 @@
 //! **Why no run is below.** (1) A frame with bytes of several answers (TCP joins answers that wait) counts for each of
 //! them by its share of a full payload. These shares are at most the frame. So a job's length is its bytes in full frames.
 //! (2) The last byte leaves the machine after the job's length. In addition there is the round trip, as no answer passes
-//! before its request. On the inputs the round trip is counted without a frame's time there, since the job has it.
+//! before its request. The bytes come after their own collection's round trip, and all have the same way behind the machine.
+//! So each job is played from the end of its round trip on. On the inputs the round trip is counted without a frame's time there, since the job has it.
 //! (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the least sum of each period is a
-//! bound of its part, and the larger of two bounds is one, too. (4) The least time of one collection holds in every schedule
+//! bound of its part. So is the least sum of some of its jobs, with the least times of the others; the largest of these counts. (4) The least time of one collection holds in every schedule
 //! in which the readouts draw the same delays. It assumes that parts of one readout's answer share no frame.
 
 use std::cmp::Reverse;
@@ -22,15 +23,18 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{Network, NodeIndex, PortIndex, Roles};
+use crate::{FrameOverhead, Network, NodeIndex, Paths, PortIndex, Roles, Spread};
+
+/// Most rounds in which jobs leave a schedule.
+const SPLITS_MAX: u32 = 4;
 
 /// A measured collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeasuredCollection {
     /// The collector's index in [`Roles::collectors`].
     pub collector: u32,
-    /// Time of its begin.
-    pub began: Instant,
+    /// The time from which its collector could ask for answers: the assignment has passed idle links.
+    pub released: Instant,
     /// Bytes and least time.
     pub work: CollectionWork,
     /// Its time with all links free.
@@ -64,6 +68,26 @@ pub struct ScheduleFigures {
     pub time_ps: MeanAndTail,
     /// Collection times divided by their ideals.
     pub slowdown: MeanAndTail,
+}
+
+impl ScheduleFigures {
+    /// The figures of a list of times with their ideals, in picoseconds.
+    ///
+    /// # Panics
+    /// If the list is empty.
+    pub fn of(times: &mut [(u64, u64)]) -> Self {
+        let count = times.len() as f64;
+        let slowdown = |&(time, ideal): &(u64, u64)| time as f64 / ideal as f64;
+        let place = rank_p99(times.len()).saturating_sub(1);
+        let mut slowdowns: Vec<f64> = times.iter().map(slowdown).collect();
+        slowdowns.sort_unstable_by(f64::total_cmp);
+        times.sort_unstable();
+        let sum: u128 = times.iter().map(|one| u128::from(one.0)).sum();
+        Self {
+            time_ps: MeanAndTail { mean: sum as f64 / count, p99: times[place].0 as f64 },
+            slowdown: MeanAndTail { mean: slowdowns.iter().sum::<f64>() / count, p99: slowdowns[place] },
+        }
+    }
 }
 
 /// The bounds of a run's collections.
@@ -108,6 +132,8 @@ pub struct SharedLinks {
     /// Each collector's own links.
     own: Vec<ParallelLinks>,
     inputs: Vec<SharedInputs>,
+    /// The least time from an assignment until each collector receives it.
+    notices: Vec<Duration>,
     /// A full frame on the wire.
     frame: Bytes,
 }
@@ -115,12 +141,31 @@ pub struct SharedLinks {
 /// A collection on one machine.
 #[derive(Clone, Copy, Debug)]
 struct LinkJob {
+    /// The time from which it can be served: the collection's release and `fixed`.
     release: u64,
+    /// The collection's time outside the machine.
+    fixed: u64,
     /// Its length on the machine, in picoseconds.
     work: u64,
     ideal: u64,
     /// The least time of the collection, at least the ideal.
     least: u64,
+}
+
+/// The least time from an assignment until each collector receives it: a frame without payload on idle links. Zero
+/// without a supervisor.
+fn notices(network: &Network, roles: &Roles) -> Vec<Duration> {
+    let frame = Bytes::new(u64::from(network.framing.wire_bytes(FrameOverhead::HEADER_BYTES)));
+    let pass = |port: PortIndex| {
+        let link = network.link(port);
+        link.delay + network.latency(port) + link.rate.time_to_send(frame)
+    };
+    let mut paths = Paths::new(network).ok();
+    let mut notice = |&collector: &NodeIndex| {
+        let path = paths.as_mut()?.find(roles.supervisor?, collector, Spread::Ecmp(0)).ok()?;
+        Some(path.map(pass).sum::<Duration>())
+    };
+    roles.collectors.iter().map(|collector| notice(collector).unwrap_or(Duration::ZERO)).collect()
 }
 
 impl SharedLinks {
@@ -160,7 +205,12 @@ impl SharedLinks {
         }
         let framing = network.framing;
         let frame = Bytes::new(u64::from(network.frame_bytes - framing.stored_bytes + framing.link_bytes));
-        Self { own, inputs, frame }
+        Self { own, inputs, notices: notices(network, roles), frame }
+    }
+
+    /// The least time from an assignment until a collector receives it.
+    pub fn notice(&self, collector: u32) -> Duration {
+        self.notices[collector as usize]
     }
 
     /// The bounds of the collections, in any order; `None` without any.
@@ -173,7 +223,7 @@ impl SharedLinks {
             by_collector[collection.collector as usize].push(collection);
         }
         for list in &mut by_collector {
-            list.sort_unstable_by_key(|collection| collection.began);
+            list.sort_unstable_by_key(|collection| collection.released);
         }
         let machines: Vec<(Vec<LinkMachine>, Option<LinkMachine>)> =
             self.inputs.iter().map(|inputs| self.machines(inputs, &by_collector)).collect();
@@ -182,7 +232,7 @@ impl SharedLinks {
             for inputs in &self.inputs {
                 self.serve_shortest(inputs, &by_collector, &mut times);
             }
-            figures(&mut times)
+            ScheduleFigures::of(&mut times)
         };
 
         let count = collections.len();
@@ -221,35 +271,32 @@ impl SharedLinks {
         inputs: &SharedInputs,
         by_collector: &[Vec<&MeasuredCollection>],
     ) -> (Vec<LinkMachine>, Option<LinkMachine>) {
-        let jobs = |place: u32, rate: Rate| {
-            by_collector[place as usize].iter().map(move |collection| LinkJob {
-                release: collection.began.get(),
-                work: rate.time_to_send(Bytes::new(collection.work.joined_bytes)).get(),
-                ideal: collection.ideal.get(),
-                least: collection.work.least.get(),
+        // `frame` is a part of the ideal outside the last link that is also a part of the job, in picoseconds.
+        let jobs = |place: u32, rate: Rate, frame: u64| {
+            by_collector[place as usize].iter().map(move |collection| {
+                let fixed = self.outside(place, collection).saturating_sub(frame);
+                LinkJob {
+                    release: collection.released.get() + fixed,
+                    fixed,
+                    work: rate.time_to_send(Bytes::new(collection.work.joined_bytes)).get(),
+                    ideal: collection.ideal.get(),
+                    least: collection.work.least.get(),
+                }
             })
         };
-        // The part of an ideal outside the last link: propagation, the request, the response delay.
-        let fixed = |place: u32| {
-            let list = by_collector[place as usize].iter();
-            list.map(|collection| self.outside(place, collection)).min().unwrap_or(0)
-        };
-        let machine = |&place: &u32| {
-            LinkMachine::new(jobs(place, self.own[place as usize].rate).collect(), fixed(place))
-        };
+        let machine =
+            |&place: &u32| LinkMachine::new(jobs(place, self.own[place as usize].rate, 0).collect());
         let own = inputs.collectors.iter().map(machine);
         let shared = inputs.links.map(|links| {
             // A frame's time on an input is part of the ideal, and of the job.
             let frame = links.slowest.time_to_send(self.frame).get();
-            let used = inputs.collectors.iter().filter(|&&place| !by_collector[place as usize].is_empty());
-            let fixed = used.map(|&place| fixed(place).saturating_sub(frame)).min().unwrap_or(0);
-            let all = inputs.collectors.iter().flat_map(|&place| jobs(place, links.rate));
-            LinkMachine::new(all.collect(), fixed)
+            let all = inputs.collectors.iter().flat_map(|&place| jobs(place, links.rate, frame));
+            LinkMachine::new(all.collect())
         });
         (own.collect(), shared)
     }
 
-    /// The part of a collection's ideal outside its last link, in picoseconds.
+    /// The part of a collection's ideal outside its last link, in picoseconds: propagation, the request, the response delay.
     fn outside(&self, place: u32, collection: &MeasuredCollection) -> u64 {
         let wire = Bytes::new(collection.work.wire_bytes);
         collection.ideal.saturating_sub(self.own[place as usize].slowest.time_to_send(wire)).get()
@@ -267,14 +314,16 @@ impl SharedLinks {
         let places = &inputs.collectors;
         let mut pending: Vec<(u64, usize, &MeasuredCollection)> = Vec::new();
         for (index, &place) in places.iter().enumerate() {
-            pending.extend(by_collector[place as usize].iter().map(|&one| (one.began.get(), index, one)));
+            pending.extend(by_collector[place as usize].iter().map(|&one| {
+                let from = one.released.get() + self.outside(place, one);
+                (from, index, one)
+            }));
         }
-        pending.sort_by_key(|&(began, index, _)| (began, index));
+        pending.sort_by_key(|&(from, index, _)| (from, index));
         let mut active: Vec<BinaryHeap<Reverse<(u128, usize)>>> = vec![BinaryHeap::new(); places.len()];
         let (mut next, mut now) = (0, 0);
         loop {
-            while let Some(&(began, index, collection)) = pending.get(next).filter(|one| one.0 <= now) {
-                assert!(began <= now, "released in order");
+            while let Some(&(_, index, collection)) = pending.get(next).filter(|one| one.0 <= now) {
                 active[index].push(Reverse((u128::from(collection.work.wire_bytes) * 8 * UNIT, next)));
                 next += 1;
             }
@@ -313,9 +362,8 @@ impl SharedLinks {
                     active[index].push(Reverse((remaining, job)));
                     continue;
                 }
-                let (began, index, collection) = pending[job];
-                let fixed = self.outside(places[index], collection);
-                let time = (now - began + fixed).max(collection.work.least.get());
+                let collection = pending[job].2;
+                let time = (now - collection.released.get()).max(collection.work.least.get());
                 times.push((time, collection.ideal.get().max(1)));
             }
         }
@@ -327,14 +375,12 @@ impl SharedLinks {
 struct LinkMachine {
     /// The jobs in the order of their release.
     jobs: Vec<LinkJob>,
-    /// Least time from the end of a job's work to the job's end, in picoseconds, for an immediate release.
-    fixed: u64,
 }
 
 impl LinkMachine {
-    fn new(mut jobs: Vec<LinkJob>, fixed: u64) -> Self {
+    fn new(mut jobs: Vec<LinkJob>) -> Self {
         jobs.sort_unstable_by_key(|job| job.release);
-        Self { jobs, fixed }
+        Self { jobs }
     }
 
     /// The busy periods: between them the machine is idle in every schedule that idles only without released jobs.
@@ -347,46 +393,44 @@ impl LinkMachine {
     }
 
     /// The least sum of collection times, in picoseconds: shortest remaining time first is optimal on one machine (Schrage 1968).
-    /// In each busy period also the least times of its collections count.
     fn time_sum_min(&self) -> f64 {
-        let of_period = |jobs: &[LinkJob]| {
-            let least: u128 = jobs.iter().map(|job| u128::from(job.least)).sum();
-            let mut flow: u128 = 0;
+        let schedule = |jobs: &[LinkJob]| {
+            let mut times = vec![0.0; jobs.len()];
             play(
                 jobs,
                 |_, remaining| u64::MAX - remaining,
-                |job, _, end, remaining| {
+                |place, _, end, remaining| {
                     if remaining == 0 {
-                        flow += u128::from(end - job.release + self.fixed);
+                        times[place] = (end - jobs[place].release + jobs[place].fixed) as f64;
                     }
                 },
             );
-            flow.max(least)
+            times
         };
-        self.busy_periods().map(of_period).sum::<u128>() as f64
+        self.busy_periods().map(|jobs| sum_min(jobs, schedule, |job| job.least as f64)).sum()
     }
 
     /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy
     /// time plus half its work. The weighted sum of mean busy times is least if the largest ratio of weight to work is
-    /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.) In each busy period also the least times count.
+    /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
     fn slowdown_sum_min(&self) -> f64 {
-        let of_period = |jobs: &[LinkJob]| {
-            let ideal = |job: &LinkJob| job.ideal.max(1) as f64;
-            let least: f64 = jobs.iter().map(|job| job.least as f64 / ideal(job)).sum();
-            let mut sum: f64 =
-                jobs.iter().map(|job| (0.5 * job.work as f64 + self.fixed as f64) / ideal(job)).sum();
+        let ideal = |job: &LinkJob| job.ideal.max(1) as f64;
+        let schedule = |jobs: &[LinkJob]| {
+            let rest = |job: &LinkJob| (0.5 * job.work as f64 + job.fixed as f64) / ideal(job);
+            let mut slowdowns: Vec<f64> = jobs.iter().map(rest).collect();
             play(
                 jobs,
                 // The order of positive floats is that of their bits.
                 |job, _| (1.0 / (job.work.max(1) as f64 * ideal(job))).to_bits(),
-                |job, begin, end, _| {
+                |place, begin, end, _| {
+                    let job = &jobs[place];
                     let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
-                    sum += (end - begin) as f64 / job.work as f64 * middle / ideal(job);
+                    slowdowns[place] += (end - begin) as f64 / job.work as f64 * middle / ideal(job);
                 },
             );
-            sum.max(least)
+            slowdowns
         };
-        self.busy_periods().map(of_period).sum()
+        self.busy_periods().map(|jobs| sum_min(jobs, schedule, |job| job.least as f64 / ideal(job))).sum()
     }
 
     /// A lower bound of the number of collections that exceed the allowed time. Within a busy period all jobs count as
@@ -394,19 +438,40 @@ impl LinkMachine {
     fn late_min(&self, allowed: impl Fn(&LinkJob) -> f64) -> usize {
         let of_period = |jobs: &[LinkJob]| {
             let begin = jobs[0].release;
-            late_of(jobs, |job| (job.release - begin) as f64 + allowed(job) - self.fixed as f64, &allowed)
+            late_of(jobs, |job| (job.release - begin) as f64 + allowed(job) - job.fixed as f64, &allowed)
         };
         self.busy_periods().map(of_period).sum()
     }
 }
 
-/// Plays one machine: of the released jobs the one with the largest key is served. `key` takes a job and its
-/// remaining work. `serve` takes the job, the begin and end of its service, and its remaining work then.
-fn play(
+/// A lower bound of the sum of a figure over the jobs of a busy period. `schedule` gives each job's figure in the schedule with the
+/// least sum, `least` a job's least figure alone. Jobs that need more alone than in the schedule leave it, round by round.
+fn sum_min(
     jobs: &[LinkJob],
-    key: impl Fn(&LinkJob, u64) -> u64,
-    mut serve: impl FnMut(&LinkJob, u64, u64, u64),
-) {
+    schedule: impl Fn(&[LinkJob]) -> Vec<f64>,
+    least: impl Fn(&LinkJob) -> f64,
+) -> f64 {
+    let mut best: f64 = jobs.iter().map(&least).sum();
+    let (mut scheduled, mut alone) = (jobs.to_vec(), 0.0);
+    for _ in 0..SPLITS_MAX {
+        let figures = schedule(&scheduled);
+        best = best.max(alone + figures.iter().sum::<f64>());
+        let (mut figures, before) = (figures.into_iter(), scheduled.len());
+        scheduled.retain(|job| {
+            let stays = figures.next().is_some_and(|figure| figure >= least(job));
+            alone += if stays { 0.0 } else { least(job) };
+            stays
+        });
+        if scheduled.len() == before {
+            break;
+        }
+    }
+    best
+}
+
+/// Plays one machine: of the released jobs the one with the largest key is served. `key` takes a job and its
+/// remaining work. `serve` takes the job's place, the begin and end of its service, and its remaining work then.
+fn play(jobs: &[LinkJob], key: impl Fn(&LinkJob, u64) -> u64, mut serve: impl FnMut(usize, u64, u64, u64)) {
     let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
     let (mut next, mut now) = (0, 0);
     loop {
@@ -425,7 +490,7 @@ fn play(
         let until = jobs.get(next).map_or(u64::MAX, |job| job.release);
         let end = now.saturating_add(remaining).min(until);
         let remaining = remaining - (end - now);
-        serve(job, now, end, remaining);
+        serve(place, now, end, remaining);
         if remaining > 0 {
             ready.push((key(job, remaining), Reverse(place), remaining));
         }
@@ -476,21 +541,6 @@ fn least_level(from: f64, to: f64, most: usize, late: impl Fn(f64) -> usize) -> 
         if late(middle) > most { low = middle } else { high = middle }
     }
     low
-}
-
-/// The figures of a list of times with their ideals.
-fn figures(times: &mut [(u64, u64)]) -> ScheduleFigures {
-    let count = times.len() as f64;
-    let slowdown = |&(time, ideal): &(u64, u64)| time as f64 / ideal as f64;
-    let place = rank_p99(times.len()).saturating_sub(1);
-    let mut slowdowns: Vec<f64> = times.iter().map(slowdown).collect();
-    slowdowns.sort_unstable_by(f64::total_cmp);
-    times.sort_unstable();
-    let sum: u128 = times.iter().map(|one| u128::from(one.0)).sum();
-    ScheduleFigures {
-        time_ps: MeanAndTail { mean: sum as f64 / count, p99: times[place].0 as f64 },
-        slowdown: MeanAndTail { mean: slowdowns.iter().sum::<f64>() / count, p99: slowdowns[place] },
-    }
 }
 
 #[cfg(test)]

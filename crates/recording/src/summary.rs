@@ -14,35 +14,48 @@ use crate::picture::Finished;
 const MS: f64 = 1e-9;
 
 impl Finished<'_> {
-    /// Fills in the bound under contention of the events that began within `span`. `work` returns `None` for an
-    /// event in several collections.
+    /// Fills in the bound under contention of the events assigned within `span`, and of earlier ones that were still
+    /// collected then. `work` returns `None` for an event in several collections.
+    ///
+    /// Times count from the moment at which an assignment can have arrived over idle links: a technique that fills these links
+    /// delays its own events.
     pub fn fill_bound(
         &self,
         summary: &mut Summary,
         span: Span,
         work: impl Fn(&EventRow) -> Option<CollectionWork>,
     ) {
+        let links = SharedLinks::new(self.network, self.roles);
         let collection = |row: &EventRow| {
             let (last_byte, time) = (row.last_byte_ps?, row.collection_time_ps?);
-            Some(MeasuredCollection {
-                collector: row.collector,
-                began: Instant::START + Duration::new(last_byte.checked_sub(time)?),
-                work: work(row)?,
-                ideal: Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?),
-            })
+            let began = Instant::START + Duration::new(last_byte.checked_sub(time)?);
+            let noticed = Instant::new(row.assigned_ps) + links.notice(row.collector);
+            let ideal = Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?);
+            let released = noticed.min(began);
+            let reached = Instant::new(last_byte).saturating_since(released);
+            let measured = MeasuredCollection { collector: row.collector, released, work: work(row)?, ideal };
+            Some((measured, (reached.get(), ideal.get())))
         };
-        let measured = self.rows.iter().filter(|row| span.holds(row.assigned_ps));
-        let collections: Vec<MeasuredCollection> = measured.filter_map(collection).collect();
-        let Some(bound) = SharedLinks::new(self.network, self.roles).bound(&collections) else { return };
+        let is_measured = |row: &&EventRow| {
+            let starts_before = row.assigned_ps < span.from.get();
+            span.holds(row.assigned_ps)
+                || (starts_before && row.last_byte_ps.is_some_and(|at| at > span.from.get()))
+        };
+        let (collections, mut times): (Vec<MeasuredCollection>, Vec<(u64, u64)>) =
+            self.rows.iter().filter(is_measured).filter_map(collection).unzip();
+        let Some(bound) = links.bound(&collections) else { return };
+        let reached = ScheduleFigures::of(&mut times).slowdown;
         let figures = |figures: ScheduleFigures| ScheduleTimes {
             time_ms: MeanP99 { mean: figures.time_ps.mean * MS, p99: figures.time_ps.p99 * MS },
             slowdown: MeanP99 { mean: figures.slowdown.mean, p99: figures.slowdown.p99 },
         };
         let (least, clairvoyant) = (figures(bound.least), figures(bound.clairvoyant));
-        summary.slowdown_bound = summary.slowdown.as_ref().map(|reached| MeanP99 {
-            mean: reached.mean / least.slowdown.mean,
-            p99: reached.p99 / least.slowdown.p99,
-        });
+        let over = |schedule: &ScheduleTimes| MeanP99 {
+            mean: reached.mean / schedule.slowdown.mean,
+            p99: reached.p99 / schedule.slowdown.p99,
+        };
+        summary.slowdown_bound = Some(over(&least));
+        summary.slowdown_clairvoyant = Some(over(&clairvoyant));
         summary.bound = Some(Bound { least, clairvoyant });
     }
 
@@ -58,6 +71,7 @@ impl Finished<'_> {
             bytes: Some(after.bytes - before.bytes),
             reverse_bytes: Some(reverse.map(|port| after.port_bytes_since(before, port)).sum()),
             drops: Some(after.drops - before.drops),
+            link_losses: after.link_losses.map(|lost| lost - before.link_losses.unwrap_or(0)),
             ecn_marks: Some(after.marks - before.marks),
             pauses,
             queue_bytes_max: outputs.map(|port| self.queue_bytes_max[port as usize]).max(),
@@ -71,7 +85,6 @@ impl Finished<'_> {
             timeouts: Some(after.timeouts - before.timeouts),
             fast_retransmits: Some(after.fast_retransmits - before.fast_retransmits),
             spurious_retransmits: Some(after.spurious_retransmits - before.spurious_retransmits),
-            link_losses: after.link_losses.map(|lost| lost - before.link_losses.unwrap_or(0)),
             tail_loss_probes: Some(after.tail_loss_probes - before.tail_loss_probes),
         });
         let shares = self.utilisation();

@@ -375,9 +375,14 @@ pub struct Summary {
     /// The least times that any schedule of the measured collections could reach; simulations only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// `slowdown` over the slowdown of `bound`: 1 is as good as any schedule can be.
+    /// Slowdown over that of `bound`: 1 is as good as any schedule can be. Times count from the assignment's arrival over idle
+    /// links, also those of events that began in the warm-up and ended after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown_bound: Option<MeanP99>,
+    /// The same over the slowdown of `bound.clairvoyant`, which a schedule reaches; it is not always the best, so that a ratio may be
+    /// below 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_clairvoyant: Option<MeanP99>,
     /// Outputs of switches that lost frames or filled up, worst first, at most five; absent where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortFigures>,
@@ -452,6 +457,7 @@ impl Summary {
             slowdown: None,
             bound: None,
             slowdown_bound: None,
+            slowdown_clairvoyant: None,
             ports: Vec::new(),
             connections: Vec::new(),
             late: None,

@@ -80,6 +80,8 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
             row("/bound/clairvoyant/slowdown/mean", "Mean of a clairvoyant schedule", Factor),
             row("/slowdown_bound/mean", "Mean over the least", Factor),
             row("/slowdown_bound/p99", "p99 over the least", Factor),
+            row("/slowdown_clairvoyant/mean", "Mean over the clairvoyant schedule's", Factor),
+            row("/slowdown_clairvoyant/p99", "p99 over the clairvoyant schedule's", Factor),
         ],
     ),
     (
@@ -109,9 +111,9 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
         "Network",
         &[
             row("/network/drops", "Frames refused by a full buffer", Number),
+            row("/network/link_losses", "Frames lost on links", Number),
             row("/network/losing_share", "Events or requests that lost frames", Share),
             row("/network/queue_bytes_max", "Deepest queue", Bytes),
-            row("/network/link_losses", "Frames lost on links", Number),
             row("/network/packets", "Frames sent", Number),
             row("/network/bytes", "Bytes on the wire", Bytes),
             row("/network/ecn_marks", "Frames marked (ECN)", Number),
