@@ -13,7 +13,7 @@
 //! the seeds that both have. The point that seems best gets all its seeds first. A point that is clearly worse on its
 //! first seed gets no others.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use fanin_report::deviation;
 
@@ -116,11 +116,16 @@ impl Race<'_, '_> {
         self.is_stopped || self.simulations >= self.limits.simulations
     }
 
-    /// Returns the best of the points with the most seeds; among equal ones, the first.
+    /// Returns the best of the points that meet the constraints, or of all if none does. Of these, points with more seeds come
+    /// first; among equal ones, the first.
     fn best(&self) -> Option<usize> {
-        let most = self.tried.iter().map(|point| point.scores.len()).max()?;
-        let whole = |index: &usize| self.tried[*index].scores.len() == most;
-        (0..self.tried.len()).filter(whole).min_by(|one, other| order(&self.tried[*one], &self.tried[*other]))
+        let rank = |index: usize| {
+            let point = &self.tried[index];
+            (Reverse(point.is_feasible()), Reverse(point.scores.len()))
+        };
+        (0..self.tried.len()).min_by(|&one, &other| {
+            rank(one).cmp(&rank(other)).then_with(|| order(&self.tried[one], &self.tried[other]))
+        })
     }
 
     /// Simulates new points: one seed of each, then the other seeds of those that are not clearly worse.

@@ -74,6 +74,21 @@ fn checked(
     found
 }
 
+/// A point that meets the constraints on its one seed is better than a point that misses them on all.
+#[test]
+fn a_spent_budget_hides_no_point_that_meets_the_constraints() {
+    let limits = SearchLimits { seeds: 3, simulations: 9, precision: 0.05 };
+    let mut seen = 0;
+    let found = checked(&[CREDITS], None, limits, &mut |trial| {
+        seen += 1;
+        // Five first values, of which the highest gets two more seeds; then its only neighbour and the end of the budget.
+        let violation = if seen > 7 { 0.0 } else { 1300.0 - trial.values[0] as f64 };
+        Score { violation, objective: trial.values[0] as f64 }
+    });
+    let best = found.best().unwrap();
+    assert!(best.is_feasible() && best.scores.len() < 3, "{found:?}");
+}
+
 const CREDITS: SearchAxis = SearchAxis { low: 60, high: 1200, start: 480 };
 
 proptest! {
