@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fanin_message::SharedKey;
-use fanin_scenario::Scenario;
+use fanin_scenario::{Scenario, preset};
 use serde::{Deserialize, Serialize};
 
 use super::error::BarrierError;
@@ -56,7 +56,7 @@ impl BarrierSystem {
         let file: BarrierFile = toml::from_str(&text).map_err(|error| garbled(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let scenario_path = folder.join(&file.scenario);
-        let source = if scenario_path.is_file() {
+        let source = if preset(&file.scenario).is_none() && scenario_path.is_file() {
             scenario_path.to_string_lossy().into_owned()
         } else {
             file.scenario.clone()
@@ -131,6 +131,12 @@ mod tests {
         fs::write(&path, text).unwrap();
         let error = BarrierSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("there is no `key`"), "{error}");
+        // A preset's name means the preset, a path the file.
+        fs::write(folder.join("incast"), "extends = \"incast\"\nworkload.senders = 3\n").unwrap();
+        for (scenario, count) in [("incast", 16), ("./incast", 3)] {
+            fs::write(&path, BarrierSystem::text(scenario, None, &senders[..count])).unwrap();
+            assert_eq!(BarrierSystem::load(&path).unwrap().senders.len(), count, "{scenario}");
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

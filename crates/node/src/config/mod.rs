@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use fanin_dataflow::Peer;
 use fanin_message::{SharedKey, Tls, Versions};
-use fanin_scenario::{Loaded, Scenario};
+use fanin_scenario::{Loaded, Scenario, preset};
 use fanin_units::Rate;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -215,7 +215,7 @@ impl System {
         let base = path.parent().unwrap_or(Path::new("")).to_owned();
         let scenario = file.scenario.get_ref();
         let scenario_path = base.join(scenario);
-        let (source, scenario_folder) = if scenario_path.is_file() {
+        let (source, scenario_folder) = if preset(scenario).is_none() && scenario_path.is_file() {
             let folder = scenario_path.parent().unwrap_or(Path::new("")).to_owned();
             (scenario_path.to_string_lossy().into_owned(), folder)
         } else {

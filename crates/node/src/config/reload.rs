@@ -75,6 +75,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_named_like_a_preset_does_not_replace_it() {
+        let folder = std::env::temp_dir().join(format!("fanin-namesake-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("replay"), "no scenario").unwrap();
+        let parsed = |text: &str| System::parse(&folder.join("system.toml"), text);
+        assert_eq!(parsed(TEXT).unwrap().0.readouts, system(TEXT).readouts);
+        assert!(parsed(&TEXT.replace("\"replay\"", "\"./replay\"")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn the_changed_keys_are_named_unless_they_apply_at_once() {
         let running = system(TEXT);
         let waiting = |from: &str, to: &str| waiting_for_restart(&running, &system(&TEXT.replace(from, to)));
