@@ -42,7 +42,8 @@ impl RunTotals {
         self.port_bytes[port as usize] - before.port_bytes[port as usize]
     }
 
-    /// Returns each port's utilisation since `before`, as a share of its link's rate; empty if no time has passed.
+    /// Returns each port's utilisation since `before`, as a share of its link's rate; empty if no time has passed. A frame counts
+    /// whole when it arrives, also if it began before. So the share is capped at 1.
     pub(crate) fn utilisation_since(&self, before: &Self, network: &Network) -> Vec<f64> {
         let seconds = self.at.saturating_since(before.at).as_secs_f64();
         if seconds == 0.0 {
@@ -50,7 +51,7 @@ impl RunTotals {
         }
         let share = |port: PortIndex| {
             let bytes = self.port_bytes_since(before, port);
-            bytes as f64 * 8.0 / seconds / network.link(port).rate.get() as f64
+            (bytes as f64 * 8.0 / seconds / network.link(port).rate.get() as f64).min(1.0)
         };
         network.ports().map(share).collect()
     }
