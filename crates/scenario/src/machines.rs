@@ -5,7 +5,7 @@
 
 use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
-    PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+    FragmentSet, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
 };
 use fanin_units::{Duration, Ratio};
 
@@ -18,11 +18,13 @@ pub struct TooMany {
     pub key: &'static str,
     /// The number that was set.
     pub actual: u64,
+    /// The largest number that is possible.
+    pub max: u16,
 }
 
 impl std::fmt::Display for TooMany {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is {}; at most {} is possible", self.key, self.actual, u16::MAX)
+        write!(f, "`{}` is {}; at most {} is possible", self.key, self.actual, self.max)
     }
 }
 
@@ -33,7 +35,19 @@ impl std::error::Error for TooMany {}
 /// # Errors
 /// If the number is above 65 535.
 pub fn small(key: &'static str, number: u64) -> Result<u16, TooMany> {
-    u16::try_from(number).map_err(|_| TooMany { key, actual: number })
+    u16::try_from(number).map_err(|_| TooMany { key, actual: number, max: u16::MAX })
+}
+
+/// Checks that a request can name all fragments of a readout.
+///
+/// # Errors
+/// If a readout has more fragments than [`FragmentSet::FRAGMENTS_MAX`].
+pub fn check_fragments(scenario: &Scenario) -> Result<(), TooMany> {
+    let (actual, max) = (u64::from(scenario.readout.fragments_per_host), FragmentSet::FRAGMENTS_MAX);
+    if !scenario.is_barrier() && actual > u64::from(max) {
+        return Err(TooMany { key: "readout.fragments_per_host", actual, max });
+    }
+    Ok(())
 }
 
 /// Returns the supervisor's settings. The supervisor clears events, and waits for all units at the start.
@@ -195,6 +209,13 @@ mod tests {
     }
 
     #[test]
+    fn a_request_names_at_most_128_fragments() {
+        assert_eq!(check_fragments(&scenario(&["readout.fragments_per_host=128"])), Ok(()));
+        let error = check_fragments(&scenario(&["readout.fragments_per_host=129"])).unwrap_err();
+        assert_eq!(error.to_string(), "`readout.fragments_per_host` is 129; at most 128 is possible");
+    }
+
+    #[test]
     fn collectors_begin_at_readouts_of_their_own() {
         let firsts: Vec<_> = (0..4).map(|place| first_readout(place, 4, 10)).collect();
         assert_eq!(firsts, [0, 2, 5, 7]);
@@ -213,6 +234,9 @@ mod tests {
         let paced = config.paced_credits.unwrap();
         assert_eq!(paced.fragment.get(), 1_100);
         assert_eq!((paced.rate.get(), paced.segment.get(), paced.frame.get()), (1_000_000_000, 1_448, 1_538));
-        assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", actual: 65_536 }));
+        assert_eq!(
+            small("readout.hosts", 65_536),
+            Err(TooMany { key: "readout.hosts", actual: 65_536, max: 65_535 })
+        );
     }
 }

@@ -415,6 +415,11 @@ fn times_and_sizes_that_no_run_can_hold() {
     one("[transport]\ncongestion_control = 'sird'\nsird.timeout = '1 ps'\n", 3, 16, &["at least \"1 us\""]);
     one("[tor]\nframe_overhead = '1 GB'\nbuffering = 'unlimited'\n", 2, 18, &["at most \"1 MiB\""]);
     one("[tor]\nbuffering = 'daqring'\ndaqring.slot = '1 PB'\n", 3, 16, &["at most \"1 MiB\""]);
+    one("[tor]\nbuffering = 'daqring'\ndaqring.frames = 16777217\n", 3, 18, &["at most 16777216"]);
+    for rate in ["9 kb/s", "5 Tb/s"] {
+        let text = format!("[tor]\nbuffering = 'daqring'\ndaqring.rate = '{rate}'\n");
+        one(&text, 3, 16, &["\"10 kb/s\" to \"4 Tb/s\""]);
+    }
     let slot =
         "[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter = { barrier = 'clock', slot = '1 ps' }\n";
     one(slot, 3, 46, &["ends before a full packet is sent", "12304 ns"]);

@@ -1,5 +1,6 @@
 //! The switches: packet memory, congestion signals, flow control and rings.
 
+use fanin_queueing::{RING_FRAMES_MAX, TokenBucket};
 use fanin_units::{Bytes, Duration, wire};
 
 use super::ScenarioCheck;
@@ -147,6 +148,18 @@ impl ScenarioCheck<'_> {
         if ring.frames == 0 {
             let message = "a ring holds at least one frame".to_owned();
             self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
+        }
+        if ring.frames > RING_FRAMES_MAX {
+            let message = format!("a ring cannot hold {} frames", ring.frames);
+            let label = format!("above {RING_FRAMES_MAX}");
+            self.fail(&path("frames"), message, &label, None, format!("give at most {RING_FRAMES_MAX}"));
+        }
+        let (slowest, fastest) = (TokenBucket::RATE_MIN, TokenBucket::RATE_MAX);
+        if !ring.rate.is_zero() && !(slowest..=fastest).contains(&ring.rate) {
+            let message = format!("a ring cannot be limited to {}", ring.rate);
+            let label = format!("not from {slowest} to {fastest}");
+            let help = format!("give \"{slowest}\" to \"{fastest}\", or \"0 b/s\" for no limit");
+            self.fail(&path("rate"), message, &label, None, help);
         }
         if ring.slot > SLOT_MAX {
             self.fail(
