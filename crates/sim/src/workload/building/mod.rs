@@ -60,7 +60,7 @@ pub(crate) struct Building {
     is_stopping: bool,
     /// All fragments of a readout, and bytes of the header in front of each.
     fragments: FragmentSet,
-    fragment_header: u64,
+    fragment_header: Option<u64>,
     /// True if readout hosts are also collectors: a collector requests nothing from its own host.
     shares_hosts: bool,
     /// True if readouts store fragments from the trigger's acceptance until they are cleared.
@@ -112,7 +112,7 @@ impl Building {
             messages: 0,
             is_stopping: false,
             fragments: FragmentSet::first(fragments),
-            fragment_header: scenario.readout.fragment_header.get(),
+            fragment_header: Some(scenario.readout.fragment_header.get()).filter(|&header| header > 0),
             shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
             keeps_fragments: memory_matters(scenario, mean),
             push,
@@ -170,7 +170,7 @@ impl Building {
                 let found = outstanding.iter().position(|&(one, number, ..)| (one, number) == (event.0, tag));
                 let (.., asked, at) =
                     found.map_or((0, 0, FragmentSet::EMPTY, now), |i| outstanding.swap_remove(i));
-                bytes += self.fragment_header * u64::from(asked.len());
+                bytes += self.fragment_header.map_or(0, |header| header * u64::from(asked.len()));
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
                 self.entry(event).1.add(payload.get(), bytes, wire_bytes, now - at, asked.contains(0));
             }
