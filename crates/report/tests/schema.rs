@@ -71,6 +71,7 @@ fn everything() -> Summary {
         bytes: Some(10_600_000_000),
         reverse_bytes: Some(310_000_000),
         drops: Some(0),
+        link_losses: Some(12),
         ecn_marks: Some(0),
         pauses: Some(0),
         queue_bytes_max: Some(412_000),

@@ -559,7 +559,8 @@ mod tests {
                 "received": {"frames": 2, "bytes": 120},
                 "sent": {"frames": 10, "bytes": 15_140},
                 "missed": 3,
-                "dropped": [{"cause": "memory", "frames": 4, "bytes": 1}, {"cause": "no-port", "frames": 1, "bytes": 1}],
+                "dropped": [{"cause": "memory", "frames": 4, "bytes": 1}, {"cause": "no-port", "frames": 1, "bytes": 1},
+                            {"cause": "impairment", "frames": 8, "bytes": 1}],
                 "pauses_received": 0,
                 "queue": {"marked": {"frames": 5, "bytes": 1}, "dropped": [{"cause": "output", "frames": 6, "bytes": 1}]},
             }],
@@ -567,7 +568,15 @@ mod tests {
         });
         let mut mark = Moment::default();
         watch.add(&mut mark, 0, &picture);
-        let totals = NetworkTotals { frames: 2, bytes: 168, drops: 13, marks: 5, pauses: 0, missed: 7 };
+        let totals = NetworkTotals {
+            frames: 2,
+            bytes: 168,
+            drops: 13,
+            link_losses: 8,
+            marks: 5,
+            missed: 7,
+            ..NetworkTotals::default()
+        };
         assert_eq!(mark.totals, totals);
         assert_eq!(mark.sent["tor:0->collector:0"], 15_380);
     }
