@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{Summary, Times};
 use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
-use fanin_scenario::{EcnMode, Errors, Loaded, Scenario, load};
+use fanin_scenario::{Buffering, CongestionControl, EcnMode, Errors, Loaded, Scenario, load};
 use fanin_units::Bytes;
 
 use crate::Progress;
@@ -22,7 +22,8 @@ pub struct Technique {
     pub sets: &'static [&'static str],
 }
 
-/// The technique that is the reference for reverse traffic: it loses no frame and avoids nothing.
+/// The technique that is the reference for reverse traffic: it loses no frame and avoids nothing. All switches of the network
+/// have buffers without a limit.
 const REFERENCE: &str = "deep-buffers";
 
 /// Every technique, in the order of the table.
@@ -30,7 +31,7 @@ const REFERENCE: &str = "deep-buffers";
 pub const TECHNIQUES: &[Technique] = &[
     Technique { name: "none", description: "TCP as it is", tuning: "none", sets: &["shaping.method=none"] },
     Technique {
-        name: REFERENCE, description: "TCP as it is, buffers without a limit", tuning: "none; memory for all that can come",
+        name: REFERENCE, description: "TCP as it is, no switch with a limited buffer", tuning: "none; memory for all that can come",
         sets: &["shaping.method=none", "tor.buffering=unlimited"],
     },
     Technique {
@@ -255,9 +256,17 @@ pub fn compare(
         });
         let scenario = compared.len() - 1;
         for &technique in techniques {
+            // A star has no other switch than `tor`.
+            let facts = plain.scenario.topology_facts();
+            let others =
+                facts.switches.iter().filter(|&&switch| technique.name == REFERENCE && switch != "tor");
+            let unlimited: Vec<String> =
+                others.map(|switch| format!("{switch}.buffering=unlimited")).collect();
+            let sets: Vec<&str> =
+                technique.sets.iter().copied().chain(unlimited.iter().map(String::as_str)).collect();
             for place in 0..seeds.max(1) {
                 let seed = plain.scenario.run.seed.saturating_add(u64::from(place));
-                let with = with(source, technique.sets, (place > 0).then_some(seed));
+                let with = with(source, &sets, (place > 0).then_some(seed));
                 let is_refused = with.is_err();
                 loaded.push(PlannedRow { scenario, technique, seed, loaded: with });
                 if is_refused {
@@ -291,7 +300,11 @@ pub fn compare(
                 Some(Ok(outcome)) => {
                     each(technique, with, &outcome);
                     let figures = no_effect(&with.scenario).map_or_else(|| Ok(figures(&outcome)), Err);
-                    let remark = figures.as_ref().ok().and_then(|figures| unreached(&with.scenario, figures));
+                    let remark = figures.as_ref().ok().and_then(|figures| {
+                        unreached(&with.scenario, figures)
+                            .or_else(|| lossy_reference(technique, figures))
+                            .or_else(|| slow_rings(&with.scenario))
+                    });
                     (figures, remark)
                 }
             },
@@ -347,6 +360,20 @@ fn unreached(scenario: &Scenario, figures: &Figures) -> Option<String> {
             kilobytes(figures.queue_bytes_max)
         )
     })
+}
+
+/// Returns a remark on a reference that lost frames, so that its reverse traffic holds retransmissions.
+fn lossy_reference(technique: &Technique, figures: &Figures) -> Option<String> {
+    (technique.name == REFERENCE && figures.drops > 0)
+        .then(|| format!("a poor reference here: rings with a limit dropped {} frames", figures.drops))
+}
+
+/// Returns a remark on SIRD whose receivers grant at the rate of their links, behind rings that are slower.
+fn slow_rings(scenario: &Scenario) -> Option<String> {
+    let (ring, link) = (scenario.tor.daqring.rate, scenario.link.rate);
+    let has_slow_rings = scenario.tor.buffering == Buffering::Daqring && !ring.is_zero() && ring < link;
+    (scenario.transport.congestion_control == CongestionControl::Sird && has_slow_rings)
+        .then(|| format!("receivers grant the {link} of their links, and tor.daqring.rate is {ring}"))
 }
 
 fn figures(outcome: &RunOutcome) -> Figures {
@@ -479,6 +506,31 @@ mod tests {
             &mut |_, _, _| (),
         );
         assert!(wrong.is_err());
+    }
+
+    #[test]
+    fn the_reference_loses_nothing_in_other_switches_and_slow_rings_are_remarked() {
+        let compared = |scenario: &str, names: &[&str], last: &[&str]| {
+            let last: Vec<String> = last.iter().map(|&set| set.to_owned()).collect();
+            let techniques: Vec<&Technique> =
+                TECHNIQUES.iter().filter(|technique| names.contains(&technique.name)).collect();
+            let settings = ComparedSettings { first: &[], last: &last, seeds: 1 };
+            let scenarios = [scenario.to_owned()];
+            compare(&scenarios, &techniques, &settings, 2, &NEVER, &|_, _| (), &mut |_, _, _| ())
+                .unwrap()
+                .remove(0)
+                .rows
+        };
+        // Without software queues the core alone is between readouts and rack. Its memory is small.
+        let short = ["run.duration=20 ms", "run.warmup=10 ms", "collectors.units_per_host=2"];
+        let sets = [&short[..], &["network.hybrid.host_ports=0", "core.buffer=100 kB"]].concat();
+        let rows = compared("multihost", &[PLAIN, REFERENCE], &sets);
+        let drops: Vec<u64> = rows.iter().map(|row| row.figures.as_ref().unwrap().drops).collect();
+        assert!(drops[0] > 0 && drops[1] == 0, "{rows:?}");
+        let rings = ["collectors.hosts_per_rack=6", "tor.buffering=daqring"];
+        let rows = compared("lcn15-all-to-all", &["sird"], &[&short[..], &rings].concat());
+        let remark = rows[0].remark.as_deref().unwrap_or_default();
+        assert!(remark.contains("tor.daqring.rate is 780 Mb/s"), "{rows:?}");
     }
 
     #[test]
