@@ -14,10 +14,20 @@ fn the_simulation_is_what_was_measured() {
     let table = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{table}{}", stderr(&output));
     let rows = table.lines().filter(|line| line.contains(" / ") && line.contains("agrees")).count();
-    assert!(rows >= 24, "{rows} cases agree:\n{table}");
+    assert!(rows >= 31, "{rows} cases agree:\n{table}");
+    // The set's figures stand with its goals in the table and on the page.
+    let goals = [
+        "incast or not agrees in 32 of 33 cases",
+        "mean without incast: median error ",
+        "goodput with incast: median error ",
+    ];
+    for goal in goals {
+        assert!(table.contains(goal), "{goal}:\n{table}");
+    }
     // A reason for a difference that has gone says nothing true: it leaves the baseline.
     assert!(!table.contains("though it is known not to"), "{table}");
     let written = std::fs::read_to_string(page).unwrap();
+    assert!(goals.iter().all(|goal| written.contains(&format!("\n- {goal}"))), "{written}");
     // The committed page has another day's figures, but the same cases.
     let committed = std::fs::read_to_string(format!("{CASES}/../../docs/validation.md")).unwrap();
     assert_eq!(case_names(&written), case_names(&committed), "write docs/validation.md again");
@@ -28,16 +38,27 @@ fn case_names(page: &str) -> Vec<&str> {
     rows.filter_map(|row| Some(row.split('|').nth(1)?.trim())).collect()
 }
 
-/// Random cases: the page lists those that differ. Of 45 measured ones 33 agreed when they were measured.
+/// The random cases that may differ. Two more have no measurement.
+const DRAWN_DIFFERING: [&str; 12] = [
+    "drawn-01", "drawn-06", "drawn-07", "drawn-08", "drawn-12", "drawn-22", "drawn-28", "drawn-31",
+    "drawn-32", "drawn-37", "drawn-38", "drawn-45",
+];
+
 #[test]
-fn drawn_cases_agree_as_often_as_when_they_were_measured() {
+fn no_other_drawn_case_differs_than_when_they_were_measured() {
     let scratch = Folder::new("validate-drawn");
     let page = scratch.file("drawn.md");
     let output = fanin(&["validate", &format!("{CASES}/drawn"), "--recorded", "--markdown", &page]);
     let table = stdout(&output);
-    assert_eq!(output.status.code(), Some(1), "{table}{}", stderr(&output));
-    let agree = table.lines().filter(|line| line.starts_with("drawn-") && line.ends_with("  agrees")).count();
-    assert!(agree >= 33, "{agree} cases agree:\n{table}");
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{table}{}", stderr(&output));
+    let differing: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("drawn-") && line.ends_with("  differs"))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let new: Vec<&&str> = differing.iter().filter(|name| !DRAWN_DIFFERING.contains(name)).collect();
+    assert!(new.is_empty(), "{new:?} differ too:\n{table}");
+    assert!(table.lines().any(|line| line.starts_with("drawn-") && line.ends_with("  agrees")), "{table}");
     let written = std::fs::read_to_string(page).unwrap();
     let committed = std::fs::read_to_string(format!("{CASES}/../../docs/validation-drawn.md")).unwrap();
     assert_eq!(case_names(&written), case_names(&committed), "write docs/validation-drawn.md again");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Summary;
 
-/// Greatest deviations of a measurement from its prediction, as shares.
+/// Greatest deviations of a measurement from its prediction, and the least agreement of a set of cases, as shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goals {
     /// Mean time, where neither side has incast.
@@ -13,10 +13,12 @@ pub struct Goals {
     pub goodput: f64,
     /// Largest occupancy of a queue.
     pub queue: f64,
+    /// Least share of a set's cases in which both sides show incast or neither does.
+    pub incast: f64,
 }
 
 /// The goals that the validation set must meet.
-pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15 };
+pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15, incast: 0.97 };
 
 /// Mean time over ideal above which drops count as incast. Below it, recovery costs a few round trips at most.
 pub const INCAST_SLOWDOWN: f64 = 1.05;

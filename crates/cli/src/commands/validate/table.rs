@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use fanin_report::{Agreement, ComparedFigure, Subject};
+use fanin_report::{Agreement, ComparedFigure, GOALS, Subject};
 
 use super::baseline::KnownDifference;
 use super::case::{JudgedCase, Measurement, build, kernel, today};
@@ -109,8 +109,55 @@ pub(super) fn terminal(cases: &[JudgedCase]) -> String {
             }
         }
     }
-    let _ = writeln!(out, "\n{}", counted(cases));
+    let _ = writeln!(out, "\n{}\n{}", counted(cases), goals(cases).join("\n"));
     out
+}
+
+/// Returns the set's figures with its goals, one line each, with `met` or `missed`.
+fn goals(cases: &[JudgedCase]) -> Vec<String> {
+    let claims = |subject: Subject| -> Vec<&ComparedFigure> {
+        let sound = cases.iter().filter(|case| case.measured.is_sound());
+        let claims = sound.filter_map(|case| case.comparison.as_ref()?.claim(subject));
+        claims.filter(|claim| claim.verdict != Agreement::Open).collect()
+    };
+    let beyond = |claims: &[&ComparedFigure]| {
+        claims.iter().filter(|claim| claim.verdict == Agreement::Differs).count()
+    };
+    let mut lines = Vec::new();
+    let mut add = |is_met: bool, figures: String| {
+        lines.push(format!("{figures}: {}", if is_met { "met" } else { "missed" }));
+    };
+    let incast = claims(Subject::Incast);
+    if !incast.is_empty() {
+        let (of, agree) = (incast.len(), incast.len() - beyond(&incast));
+        let share = agree as f64 / of as f64;
+        let (percent, goal) = (100.0 * share, 100.0 * GOALS.incast);
+        add(
+            share >= GOALS.incast,
+            format!("incast or not agrees in {agree} of {of} cases ({percent:.2} %), goal {goal:.0} %"),
+        );
+    }
+    for (subject, name, within) in [
+        (Subject::MeanMs, "mean without incast", GOALS.mean),
+        (Subject::GoodputBps, "goodput with incast", GOALS.goodput),
+    ] {
+        let claims = claims(subject);
+        let error =
+            |claim: &&ComparedFigure| claim.ratio().map_or(f64::INFINITY, |ratio| (ratio - 1.0).abs());
+        let mut errors: Vec<f64> = claims.iter().map(error).collect();
+        errors.sort_by(f64::total_cmp);
+        let Some(median) = errors.get(errors.len() / 2) else { continue };
+        let (of, beyond) = (claims.len(), beyond(&claims));
+        add(
+            beyond == 0,
+            format!(
+                "{name}: median error {:.1} % of {of} cases, {beyond} beyond the goal of {:.0} %",
+                100.0 * median,
+                100.0 * within
+            ),
+        );
+    }
+    lines
 }
 
 /// Returns the ranges of a known difference in words.
@@ -163,7 +210,7 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
          profile `linux-6` and ten seeds. It is run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
          behind the software switch. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
-         Goals: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %;\n\
+         Goals of a case: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %;\n\
          the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
          Measured on {}, Linux {}{}{}. {}.{}{}\n\n",
@@ -176,6 +223,11 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
         if conditions.is_some() { " " } else { "" },
         conditions.unwrap_or_default(),
     );
+    out.push_str("The set and its goals:\n\n");
+    for line in goals(cases) {
+        let _ = writeln!(out, "- {line}");
+    }
+    out.push('\n');
     out.push_str("| case | what |");
     for (_, title) in SUBJECTS {
         let _ = write!(out, " {title} |");
