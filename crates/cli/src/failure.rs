@@ -295,6 +295,12 @@ pub(crate) enum Failure {
         /// The error of `fanin run`.
         reason: String,
     },
+    /// Points of a sweep cannot be simulated.
+    #[error("these points have no result: {points}")]
+    Unplayable {
+        /// Settings of the points.
+        points: String,
+    },
     /// The user pressed Ctrl-C.
     #[error("stopped; the results until then are written")]
     Stopped,
@@ -377,6 +383,11 @@ impl Failure {
         }
     }
 
+    /// Returns whether a scenario is refused, so that other scenarios may still be simulated.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Scenario(_) | Self::Sim(_))
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Lost { .. }
@@ -453,6 +464,7 @@ impl Failure {
             | Self::OtherLayout { .. }
             | Self::Unanswered { .. }
             | Self::Write { .. }
+            | Self::Unplayable { .. }
             | Self::Output(_) => 2,
         }
     }

@@ -469,6 +469,56 @@ fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
     assert!(Path::new(&out).join("000/summary.json").exists());
 }
 
+/// A profile without BBR is refused when its run begins: the points before and after it are kept.
+#[test]
+fn an_unplayable_point_of_a_sweep_costs_only_itself() {
+    let folder = Folder::new("sim-sweep-unplayable");
+    for (out, more) in [("numbers", &[][..]), ("hashes", &["--resume"])] {
+        let out = folder.file(out);
+        let arguments = [
+            "sim",
+            "incast",
+            "--set",
+            "run.duration=50 ms",
+            "--set",
+            "workload.senders=2",
+            "--sweep",
+            "transport.profile=linux-6,linux-2.6.32",
+            "--sweep",
+            "transport.congestion_control=bbr,cubic",
+            "--out",
+            &out,
+            "--json",
+            "-",
+        ];
+        let output = fanin(&[&arguments, more].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let refused = "transport.profile=linux-2.6.32 transport.congestion_control=bbr";
+        assert!(said.contains(&format!("{refused} has no result: ")), "{said}");
+        assert!(said.contains(&format!("error: these points have no result: {refused}\n")), "{said}");
+        let swept = json(stdout(&output));
+        let sets: Vec<String> = swept["points"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|point| format!("{} {}", point["set"][0], point["set"][1]).replace("transport.", ""))
+            .collect();
+        let expected = ["linux-6 bbr", "linux-6 cubic", "linux-2.6.32 cubic"].map(|set| {
+            let (profile, control) = set.split_once(' ').unwrap();
+            format!("\"profile={profile}\" \"congestion_control={control}\"")
+        });
+        assert_eq!(sets, expected, "{said}");
+        for file in ["sweep.csv", "sweep.json", "index.html"] {
+            assert!(Path::new(&out).join(file).exists(), "{file} is missing");
+        }
+    }
+    // The folder of a point keeps the point's number.
+    let numbers = folder.file("numbers");
+    let is_there = ["000", "001", "002", "003"].map(|point| Path::new(&numbers).join(point).exists());
+    assert_eq!(is_there, [true, true, false, true]);
+}
+
 #[test]
 fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
     let output = fanin(&[

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueHint};
 use fanin_report::{PAGE_FILE, Records, RunResult, ScenarioName, Summary, SweepPoint};
-use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
+use fanin_runs::{MemoryEstimate, RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::Loaded;
 
 use crate::commands::source::Source;
@@ -141,7 +141,8 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.predicted.is_some() && loaded.scenario.is_barrier() {
         return Err(Failure::NoBands);
     }
-    let bar = output::bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
+    let bar = output::bar(arguments.quiet, "{msg} {wide_bar} {percent} % of the simulated time, {eta} left");
+    bar.set_message(memory_needed([&loaded]));
     let control = RunControl {
         stop: interrupt::flag(),
         progress: &|now, end| {
@@ -224,27 +225,30 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
         loaded = loaded.into_iter().skip(shard.index).step_by(shard.of).collect();
     }
-    let (mut results, ending) = match &arguments.out {
+    let points = match &arguments.out {
         Some(root) if has_hashes => resume(arguments, root, &loaded)?,
-        _ => {
-            let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
-                finish(loaded, outcome, None)
-            })?;
-            let (mut results, mut ending) = (Vec::new(), Ok(()));
-            for (number, finished) in finished.into_iter().enumerate() {
-                let (mut result, end) = finished?;
-                if let Some(folder) = &arguments.out {
-                    let name = format!("{number:03}");
-                    write(&folder.join(&name), &result)?;
-                    result.page = Some(format!("{name}/{PAGE_FILE}"));
-                }
-                ending = ending.and(end);
-                results.push(result);
-            }
-            (results, ending)
-        }
+        _ => play_into(arguments, &loaded)?,
     };
-    let ending = if results.len() < loaded.len() { Err(Failure::Stopped) } else { ending };
+    let Points { numbers, mut results, refused, ending } = points;
+    let unplayable: Vec<String> = refused
+        .iter()
+        .map(|(number, reason)| {
+            let set = combinations[*number].join(" ");
+            output::note(&format!("{set} has no result: {reason}"));
+            set
+        })
+        .collect();
+    // Without any result the reason is the error.
+    if let (true, Ok(()), Some((_, reason))) = (results.is_empty(), &ending, refused.into_iter().next()) {
+        return Err(reason);
+    }
+    let ending = match ending {
+        Err(Failure::Stopped) => Err(Failure::Stopped),
+        _ if !unplayable.is_empty() => Err(Failure::Unplayable { points: unplayable.join("; ") }),
+        ending => ending,
+    };
+    let combinations: Vec<Vec<String>> =
+        numbers.into_iter().map(|number| std::mem::take(&mut combinations[number])).collect();
     for (result, set) in results.iter_mut().zip(&combinations) {
         result.label = named(set, result, ", ", repeats);
         // The page of a sweep is the same whether its points were simulated now or before.
@@ -290,6 +294,50 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     ending
 }
 
+/// The points of a sweep that were played.
+struct Points {
+    /// Places of `results` among all points.
+    numbers: Vec<usize>,
+    results: Vec<RunResult>,
+    /// Points that cannot be simulated, with the reason.
+    refused: Vec<(usize, Failure)>,
+    /// The end of the command, as far as the other points decide.
+    ending: Result<(), Failure>,
+}
+
+/// Simulates all points, and writes each into a folder named by its number.
+fn play_into(arguments: &Arguments, loaded: &[Loaded]) -> Result<Points, Failure> {
+    let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
+        finish(loaded, outcome, None)
+    })?;
+    let ending = if finished.len() < loaded.len() { Err(Failure::Stopped) } else { Ok(()) };
+    let mut points = Points { numbers: Vec::new(), results: Vec::new(), refused: Vec::new(), ending };
+    for (number, finished) in finished.into_iter().enumerate() {
+        let (mut result, end) = match finished {
+            Err(reason) if reason.is_refusal() => {
+                points.refused.push((number, reason));
+                continue;
+            }
+            finished => finished?,
+        };
+        if let Some(folder) = &arguments.out {
+            let name = format!("{number:03}");
+            write(&folder.join(&name), &result)?;
+            result.page = Some(format!("{name}/{PAGE_FILE}"));
+        }
+        points.ending = points.ending.and(end);
+        points.numbers.push(number);
+        points.results.push(result);
+    }
+    Ok(points)
+}
+
+/// Returns the memory that the largest of some runs needs, in words for the line of progress.
+fn memory_needed<'a>(loaded: impl IntoIterator<Item = &'a Loaded>) -> String {
+    let totals = loaded.into_iter().map(|loaded| MemoryEstimate::new(&loaded.scenario).total().get());
+    format!("needs at least {} MB", totals.max().unwrap_or(0).div_ceil(1_000_000))
+}
+
 /// Refuses a folder with points in the other layout, because a page would list each point twice.
 fn require_layout(root: &Path, has_hashes: bool) -> Result<(), Failure> {
     let names = std::fs::read_dir(root).into_iter().flatten().flatten();
@@ -330,8 +378,9 @@ fn play<T: Send>(
         .iter()
         .map(|loaded| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
         .collect();
-    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let bar = output::bar(arguments.quiet, "{msg} {wide_bar} {pos} of {len} runs, {eta} left");
     bar.set_length(points.len() as u64);
+    bar.set_message(memory_needed(loaded.iter().copied()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
     let threads = arguments.threads.map_or(cores, usize::from);
@@ -345,42 +394,40 @@ fn play<T: Send>(
     Ok(finished)
 }
 
-/// Simulates the points of a sweep that are not stored in `root`, and stores each at once. Returns the stored results in the
-/// order of `loaded`, up to the first that is missing.
-fn resume(
-    arguments: &Arguments,
-    root: &Path,
-    loaded: &[Loaded],
-) -> Result<(Vec<RunResult>, Result<(), Failure>), Failure> {
+/// Simulates the points of a sweep that are not stored in `root`, and stores each at once. Returns the stored results.
+fn resume(arguments: &Arguments, root: &Path, loaded: &[Loaded]) -> Result<Points, Failure> {
     let keys: Vec<String> = loaded.iter().map(|loaded| loaded.point_key(build_info::VERSION)).collect();
-    let is_missing = |key: &&String| !fanin_report::is_stored(root, key);
-    let missing: Vec<(&Loaded, &String)> =
-        loaded.iter().zip(&keys).filter(|(_, key)| is_missing(key)).collect();
-    let scenarios: Vec<&Loaded> = missing.iter().map(|(loaded, _)| *loaded).collect();
-    let endings = play(arguments, &scenarios, &|number, loaded, outcome| {
+    let is_missing = |number: &usize| !fanin_report::is_stored(root, &keys[*number]);
+    let missing: Vec<usize> = (0..loaded.len()).filter(is_missing).collect();
+    let scenarios: Vec<&Loaded> = missing.iter().map(|&number| &loaded[number]).collect();
+    let endings = play(arguments, &scenarios, &|place, loaded, outcome| {
         let is_whole = outcome.end == RunEnd::Complete;
         let (result, ending) = finish(loaded, outcome, None)?;
         if is_whole {
             let page = fanin_report::page(std::slice::from_ref(&result));
-            fanin_report::write_once(root, missing[number].1, &result, &page)?;
+            fanin_report::write_once(root, &keys[missing[place]], &result, &page)?;
         }
         Ok(ending)
     })?;
-    let mut ending = Ok(());
-    for end in endings {
-        ending = ending.and(end?);
+    let ending = if endings.len() < missing.len() { Err(Failure::Stopped) } else { Ok(()) };
+    let mut points = Points { numbers: Vec::new(), results: Vec::new(), refused: Vec::new(), ending };
+    for (&number, ended) in missing.iter().zip(endings) {
+        match ended {
+            Err(reason) if reason.is_refusal() => points.refused.push((number, reason)),
+            ended => points.ending = points.ending.and(ended?),
+        }
     }
-    let mut results = Vec::new();
-    for key in keys.iter().take_while(|key| !is_missing(key)) {
+    for (number, key) in keys.iter().enumerate().filter(|(number, _)| !is_missing(number)) {
         let mut result = fanin_report::read_head(&root.join(key))?;
         result.page = Some(format!("{key}/{PAGE_FILE}"));
         // A point that an earlier command stored may have lost events, too.
-        if ending.is_ok() {
-            ending = verdict(&result.summary);
+        if points.ending.is_ok() {
+            points.ending = verdict(&result.summary);
         }
-        results.push(result);
+        points.numbers.push(number);
+        points.results.push(result);
     }
-    Ok((results, ending))
+    Ok(points)
 }
 
 /// Returns a run's result under its scenario's name, and the end of the command. Writes the capture to `pcap`, if given.
@@ -429,4 +476,21 @@ pub(super) fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
         fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_run_of_a_sweep_decides_its_memory() {
+        let load = |hosts: &str| {
+            fanin_scenario::load("thesis-a-1000hz", &[format!("readout.hosts={hosts}")]).unwrap()
+        };
+        let (small, large) = (load("160"), load("1600"));
+        let needed = memory_needed([&small, &large]);
+        assert_eq!(needed, memory_needed([&large]));
+        assert_ne!(needed, memory_needed([&small]));
+        assert!(needed.starts_with("needs at least ") && needed.ends_with(" MB"), "{needed}");
+    }
 }
