@@ -309,16 +309,27 @@ impl Trails {
         is_torn
     }
 
+    /// Returns the first event from which on each assignment is at or after `covered_since`. L1 IDs are assigned one after the
+    /// other: where one is absent, or later than the next, the event's first assignment was in a deleted journal.
+    fn first_covered(&self, covered_since: u128) -> Option<L1Id> {
+        let mut first: Option<(L1Id, u128)> = None;
+        for (&event, &at) in self.assigned_at.iter().rev() {
+            let follows = first.is_none_or(|(next, later)| event.0 + 1 == next.0 && at <= later);
+            if at < covered_since || !follows {
+                break;
+            }
+            first = Some((event, at));
+        }
+        first.map(|(event, _)| event)
+    }
+
     /// Removes the events whose records may be incomplete because older journals were deleted. Returns their number.
     ///
-    /// `covered_since` is in picoseconds since 1970. Events that were assigned earlier are removed.
+    /// `covered_since` is in picoseconds since 1970. Events before [`Self::first_covered`] are removed.
     fn forget_before(&mut self, covered_since: u128, on_disk: &mut BTreeMap<L1Id, OnDisk>) -> u64 {
-        let first = self.assigned_at.iter().find(|(_, at)| **at >= covered_since).map(|(&event, _)| event);
+        let first = self.first_covered(covered_since);
         let seen: BTreeSet<L1Id> = self.auditor.events().chain(on_disk.keys().copied()).collect();
-        let is_covered = |event: &L1Id| match self.assigned_at.get(event) {
-            Some(&at) => at >= covered_since,
-            None => first.is_some_and(|first| *event > first),
-        };
+        let is_covered = |event: &L1Id| first.is_some_and(|first| *event >= first);
         let gone: Vec<L1Id> = seen.into_iter().filter(|event| !is_covered(event)).collect();
         for event in &gone {
             self.auditor.forget(*event);
@@ -563,4 +574,24 @@ fn read_file(
         found.missing.push(missing);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_before_a_deleted_assignment_are_not_covered() {
+        for assigned in [
+            [(19, 50), (20, 200), (21, 250)],
+            // Event 5 was assigned again.
+            [(5, 300), (20, 200), (21, 250)],
+            [(19, 230), (20, 200), (21, 250)],
+        ] {
+            let assigned_at = assigned.map(|(event, at)| (L1Id(event), at)).into();
+            let trails = Trails { assigned_at, ..Trails::default() };
+            assert_eq!(trails.first_covered(100), Some(L1Id(20)), "{assigned:?}");
+            assert_eq!(trails.first_covered(251), None);
+        }
+    }
 }

@@ -156,7 +156,10 @@ impl WorldPlan {
         let mut own = Random::new(!random.clone().bits());
         // Scarce memory costs fragments, which restarts in order must not.
         let is_scarce = !is_rolling && between(&mut own, 1, 3) == 1;
-        let (scenario, events_max) = scenario(random, readouts, collectors, loggers, is_rolling, is_scarce);
+        // In every fourth world few journals of each process are kept. The audit proves nothing about older events.
+        let journals_kept = if between(&mut own, 1, 4) == 1 { between(&mut own, 1, 4) } else { 0 };
+        let (scenario, events_max) =
+            scenario(random, readouts, collectors, loggers, is_rolling, is_scarce, journals_kept);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
             places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
@@ -287,6 +290,7 @@ fn scenario(
     loggers: u64,
     is_rolling: bool,
     is_scarce: bool,
+    journals_kept: u64,
 ) -> (String, u64) {
     let mut pick = |least, most| between(random, least, most);
     // More events in progress fill the memory.
@@ -323,7 +327,7 @@ fn scenario(
         "[live]\nprocessors = \"timers\"\nrequest_timeout = \"{} ms\"\nrequest_retries = {}\n\
          readout_wait = \"{} ms\"\nlogger_timeout = \"{} ms\"\nreassign_delay = \"{} ms\"\n\
          silence_max = \"{} ms\"\nlogger_memory = \"{} kB\"\nshipping_max = {}\nfile_size = \"{} kB\"\n\
-         journal_sync = true\njournal_size = \"{} kB\"\njournal_parts = 0\ndrain = \"60 s\"\n",
+         journal_sync = true\njournal_size = \"{} kB\"\njournal_parts = {journals_kept}\ndrain = \"60 s\"\n",
         if is_rolling { 3000 } else { pick(100, 500) },
         pick(0, 2),
         // A readout that is restarted is back within this time.
