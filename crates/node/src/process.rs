@@ -15,7 +15,7 @@ use crate::data::Data;
 use crate::journal::{EarlierLines, Journal, Rotation};
 use crate::lock::ProcessLock;
 use crate::metrics::{self, Metrics};
-use crate::names::name;
+use crate::names::{name, process_name};
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
 use crate::resume::UnfinishedWork;
 use crate::roles::{CollectorNode, LogLines, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
@@ -65,8 +65,8 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
     Ok(())
 }
 
-fn warn_of_open_keys(system: &System) {
-    for key in &system.open_keys {
+fn warn_of_open_keys(system: &System, process: &str) {
+    for key in system.open_secrets(process) {
         tracing::warn!(file = %key.display(), "every user of this host may read or write the key: chmod o= it");
     }
 }
@@ -85,7 +85,7 @@ pub fn start(
     if usize::from(index) >= count {
         return Err(ProcessError::NoSuchProcess { role, index, count });
     }
-    warn_of_open_keys(system);
+    warn_of_open_keys(system, &process_name(role, index));
     let machine = &system.machine;
     machine
         .create_folder(&system.folder)
@@ -341,7 +341,7 @@ impl<N: RoleNode> Process<N> {
         match System::load(&self.system.path) {
             Ok(mut new) => {
                 crate::log::set_level(new.log_level);
-                warn_of_open_keys(&new);
+                warn_of_open_keys(&new, &name(self.me));
                 let waiting = waiting_for_restart(&self.system, &new);
                 // A first key, or the end of authentication, takes a restart.
                 if self.system.key.is_some() != new.key.is_some() {

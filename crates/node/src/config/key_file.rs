@@ -1,11 +1,24 @@
-//! Files of the key that all processes share.
+//! Files with secrets: the key that all processes share, and a process's own private key.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fanin_message::SharedKey;
+use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
+
+/// Paths of the TLS files of a process (section `[tls]`). `{process}` stands for the process's name, such as `readout-3`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The process's certificate, and the intermediate certificates up to the authority (PEM).
+    pub certificates: String,
+    /// The private key of the certificate (PEM).
+    pub key: String,
+    /// The authorities that the process trusts (PEM).
+    pub authorities: String,
+}
 
 /// Reads the key in a file. Adds the file to `open` if every user of this host may read it.
 ///
@@ -47,11 +60,23 @@ mod tests {
                 std::fs::write(&path, SharedKey::random().unwrap().to_hex()).unwrap();
                 std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
             }
-            System::load(&folder.join("system.toml")).unwrap().open_keys
+            System::load(&folder.join("system.toml")).unwrap().open_secrets("collector-2")
         };
         assert_eq!(open([0o600, 0o640]), [""; 0].map(PathBuf::from));
         assert_eq!(open([0o644, 0o640]), [folder.join("new.key")]);
         assert_eq!(open([0o600, 0o604]), [folder.join("old.key")]);
+        // The private keys of TLS, of which a process reads its own.
+        let tls =
+            "[tls]\ncertificates = \"{process}.pem\"\nkey = \"{process}.tls\"\nauthorities = \"ca.pem\"\n";
+        std::fs::write(folder.join("system.toml"), format!("{text}{tls}")).unwrap();
+        for (process, mode) in [("collector-1", 0o604), ("collector-2", 0o640)] {
+            let path = folder.join(format!("{process}.tls"));
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        assert_eq!(open([0o600, 0o600]), [""; 0].map(PathBuf::from));
+        std::fs::set_permissions(folder.join("collector-2.tls"), Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(open([0o600, 0o600]), [folder.join("collector-2.tls")]);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -23,8 +23,8 @@ use crate::machine::HostMachine;
 use address::expand;
 pub use address::{listen_addresses, port};
 pub use error::ConfigError;
-pub use key_file::is_open_to_others;
 use key_file::read_key;
+pub use key_file::{TlsFiles, is_open_to_others};
 pub use predicted::{PredictedBand, PredictedBands};
 pub(crate) use reload::waiting_for_restart;
 pub use role::{Role, UnknownRole};
@@ -85,18 +85,6 @@ struct Hosts {
 
 fn no_hosts() -> Spanned<Vec<String>> {
     Spanned::new(0..0, Vec::new())
-}
-
-/// Paths of the TLS files of a process (section `[tls]`). `{process}` stands for the process's name, such as `readout-3`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    /// The process's certificate, and the intermediate certificates up to the authority (PEM).
-    pub certificates: String,
-    /// The private key of the certificate (PEM).
-    pub key: String,
-    /// The authorities that the process trusts (PEM).
-    pub authorities: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -401,6 +389,12 @@ impl System {
             let named = named.map(|(kind, file)| format!("{kind} {}", file.replace("{process}", process)));
             ConfigError::Tls { process: process.to_owned(), files: named.join(", "), error }
         })
+    }
+
+    /// Returns the files with a secret of this process that every user of this host may read or write.
+    pub(crate) fn open_secrets(&self, process: &str) -> Vec<PathBuf> {
+        let own = self.tls.as_ref().map(|files| self.base().join(files.key.replace("{process}", process)));
+        self.open_keys.iter().cloned().chain(own.filter(|path| is_open_to_others(path))).collect()
     }
 
     /// Returns the path of a process's journal.
