@@ -11,7 +11,7 @@ use std::time::{Duration, Instant as StdInstant};
 use fanin_dataflow::{
     BarrierMessage, BarrierSender, BarrierSenderConfig, HostKind, Peer, Purpose, stream_seed,
 };
-use fanin_message::SharedKey;
+use fanin_message::{CallerRates, SharedKey};
 use fanin_scenario::machines;
 
 use super::config::BarrierSystem;
@@ -21,6 +21,7 @@ use super::request::{REQUEST_BYTES, decode};
 use super::result::{SenderResult, sender_file};
 use crate::clock::ProcessClock;
 use crate::trace::{self, Trace};
+use crate::wire::CALLER_CONNECTIONS_PER_SECOND_MAX;
 
 /// Name of the aggregator in the state machine.
 const AGGREGATOR: Peer = Peer::Collector(0);
@@ -48,7 +49,7 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
     sleep_exactly();
     let (stream, from) = match &system.key {
-        Some(key) => accept_with_key(&listener, key),
+        Some(key) => accept_with_key(&listener, key, CALLER_CONNECTIONS_PER_SECOND_MAX),
         None => listener.accept(),
     }
     .map_err(network("cannot accept a connection at"))?;
@@ -65,11 +66,16 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
 }
 
 /// Accepts connections until a peer proves that it has the key. Peers are greeted at the same time, so that a silent one
-/// delays no other.
-fn accept_with_key(listener: &TcpListener, key: &SharedKey) -> io::Result<(TcpStream, SocketAddr)> {
+/// delays no other. Connections of an address beyond `per_second` are closed.
+fn accept_with_key(
+    listener: &TcpListener,
+    key: &SharedKey,
+    per_second: u32,
+) -> io::Result<(TcpStream, SocketAddr)> {
     let (sender, greeted) = mpsc::channel();
     let (accepting, key) = (listener.try_clone()?, key.clone());
     let strangers = Arc::new(AtomicUsize::new(0));
+    let mut rates = CallerRates::new(per_second);
     // These threads end by themselves: at the latest at their peer's deadline.
     std::thread::spawn(move || {
         loop {
@@ -84,6 +90,9 @@ fn accept_with_key(listener: &TcpListener, key: &SharedKey) -> io::Result<(TcpSt
                     return;
                 }
             };
+            if !rates.admit(from.ip(), StdInstant::now()) {
+                continue;
+            }
             strangers.fetch_add(1, Ordering::AcqRel);
             let (sender, key, strangers) = (sender.clone(), key.clone(), Arc::clone(&strangers));
             std::thread::spawn(move || {
@@ -245,7 +254,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let strangers: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
         let own = key.clone();
-        let accepted = std::thread::spawn(move || accept_with_key(&listener, &own));
+        let accepted = std::thread::spawn(move || accept_with_key(&listener, &own, 1000));
         let mut aggregator = TcpStream::connect(address).unwrap();
         // One after the other, the strangers would take 40 s.
         aggregator.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -253,6 +262,28 @@ mod tests {
         let (_, from) = accepted.join().unwrap().unwrap();
         assert_eq!(from, aggregator.local_addr().unwrap());
         drop(strangers);
+    }
+
+    #[test]
+    fn an_address_connects_at_a_limited_rate() {
+        let key = SharedKey::random().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let own = key.clone();
+        let accepted = std::thread::spawn(move || accept_with_key(&listener, &own, 1));
+        let is_closed = || {
+            let mut stranger = TcpStream::connect(address).unwrap();
+            stranger.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            matches!(stranger.read(&mut [0; 1]), Ok(0))
+        };
+        // An admitted stranger receives nothing before it greets.
+        assert!((0..20).any(|_| is_closed()), "no connection was closed at once");
+        let mut aggregator = TcpStream::connect(address).unwrap();
+        while key.greet_stream(&mut aggregator).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+            aggregator = TcpStream::connect(address).unwrap();
+        }
+        accepted.join().unwrap().unwrap();
     }
 
     #[test]
