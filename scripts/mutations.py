@@ -34,6 +34,7 @@ class Bug:
 
 MESSAGE, NODE, FLOW = "crates/message/src/endpoint", "crates/node/src", "crates/dataflow/src"
 POOL = "crates/message/src/pool.rs"
+ASSEMBLER = "crates/message/src/assembler.rs"
 
 BUGS = [
     Bug(
@@ -70,8 +71,20 @@ BUGS = [
     Bug(
         "a-peer-that-waited-for-memory-is-not-read",
         f"{MESSAGE}/timers.rs",
-        "                slot.last_in = now;\n                self.watch(index);\n",
-        "                slot.last_in = now;\n",
+        "            slot.last_in = now;\n            self.watch(index);\n",
+        "            slot.last_in = now;\n",
+    ),
+    Bug(
+        "an-urgent-peer-waits-for-memory",
+        ASSEMBLER,
+        "        self.memory.as_ref().is_none_or(|memory| memory.is_urgent())\n",
+        "        self.memory.is_none()\n",
+    ),
+    Bug(
+        "blocks-of-urgent-peers-serve-all",
+        ASSEMBLER,
+        "    if !is_free || !anyway && !pool.has_room(0) {\n",
+        "    if !is_free {\n",
     ),
     Bug(
         "no-heartbeats",

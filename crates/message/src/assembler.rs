@@ -66,6 +66,11 @@ impl Partial {
         self.memory.as_ref().is_some_and(|memory| memory.is_full(pool))
     }
 
+    /// Returns true if the connection is read although the memory of all peers is used up. Urgent peers are, and greetings.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.memory.as_ref().is_none_or(|memory| memory.is_urgent())
+    }
+
     /// Returns the bytes of the buffers that hold the peer's messages.
     pub(crate) fn peer_bytes(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.held_bytes())
@@ -141,10 +146,11 @@ impl Assembler {
             return Err(Starved);
         }
         if let Some(wanted) = grown {
-            let larger = self.pool.take(wanted).ok_or(Starved)?;
+            let larger = take(&self.pool, wanted, partial.is_urgent()).ok_or(Starved)?;
             self.grow(partial, larger);
         }
-        self.space_admitted(partial)
+        let is_urgent = partial.is_urgent();
+        self.space_admitted(partial, is_urgent)
     }
 
     /// Returns true if the peer's limit permits the next buffer: `grown` bytes for the incomplete message, or the shared
@@ -176,7 +182,12 @@ impl Assembler {
         message.block = larger;
     }
 
-    fn space_admitted<'a>(&'a mut self, partial: &'a mut Partial) -> Result<[&'a mut [u8]; 2], Starved> {
+    /// Returns the space for the next bytes. `anyway` permits a read block beyond the limit of the pool.
+    fn space_admitted<'a>(
+        &'a mut self,
+        partial: &'a mut Partial,
+        anyway: bool,
+    ) -> Result<[&'a mut [u8]; 2], Starved> {
         (self.start, self.end) = (0, 0);
         let memory = partial.memory.as_ref();
         if let Some(message) = &mut partial.message {
@@ -186,7 +197,7 @@ impl Assembler {
             // The following message arrives in the same call, unless this message fills one by itself.
             if room == size
                 && rest.len() < self.block_bytes
-                && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes)
+                && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes, anyway)
             {
                 block.count_for(memory);
                 let ahead = if partial.large > 0 { AHEAD_BYTES_MAX } else { block.len() };
@@ -194,7 +205,7 @@ impl Assembler {
             }
             return Ok([rest, &mut []]);
         }
-        let block = writable(&mut self.block, &self.pool, self.block_bytes).ok_or(Starved)?;
+        let block = writable(&mut self.block, &self.pool, self.block_bytes, anyway).ok_or(Starved)?;
         block.count_for(memory);
         let held = usize::from(partial.held);
         block[..held].copy_from_slice(&partial.header[..held]);
@@ -203,7 +214,7 @@ impl Assembler {
     }
 
     /// Returns space for at least `bytes` received bytes, even beyond the limits of the pool and of the peer. The flag is
-    /// true if one of them is exceeded.
+    /// true if the connection has to wait, as a limit that holds for it is exceeded.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,
@@ -211,22 +222,19 @@ impl Assembler {
     ) -> ([&'a mut [u8]; 2], bool) {
         let grown = partial.grows_to();
         let is_admitted = self.admits_next(partial, grown);
+        let is_urgent = partial.is_urgent();
         let mut starved = !is_admitted;
         if let Some(wanted) = grown {
-            let larger = is_admitted.then(|| self.pool.take(wanted)).flatten().unwrap_or_else(|| {
+            let larger = is_admitted.then(|| take(&self.pool, wanted, is_urgent)).flatten();
+            let larger = larger.unwrap_or_else(|| {
                 starved = true;
                 let received = partial.received() as usize - HEADER_BYTES;
                 self.pool.take_anyway((received + bytes).min(wanted))
             });
             self.grow(partial, larger);
         }
-        if self.block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
-            starved |= writable(&mut self.block, &self.pool, self.block_bytes).is_none();
-            if self.block.is_none() {
-                self.block = Some(Arc::new(self.pool.take_anyway(self.block_bytes)));
-            }
-        }
-        let Ok(space) = self.space_admitted(partial) else { unreachable!("there is room") };
+        starved |= writable(&mut self.block, &self.pool, self.block_bytes, is_urgent).is_none();
+        let Ok(space) = self.space_admitted(partial, true) else { unreachable!("there is room") };
         (space, starved)
     }
 
@@ -325,7 +333,8 @@ impl Assembler {
         let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
         partial.large = if size >= self.block_bytes { header.size } else { 0 };
         let is_admitted = partial.memory.as_ref().is_none_or(|memory| memory.fits(wanted as u64, &self.pool));
-        let mut own = match is_admitted.then(|| self.pool.take(wanted)).flatten() {
+        let is_urgent = partial.is_urgent();
+        let mut own = match is_admitted.then(|| take(&self.pool, wanted, is_urgent)).flatten() {
             Some(own) => own,
             None => self.pool.take_anyway(bytes.len()),
         };
@@ -346,13 +355,25 @@ impl Assembler {
     }
 }
 
-/// Returns the shared block if no payload refers to it, otherwise a new one.
-fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usize) -> Option<&'a mut Block> {
-    if block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
+/// Returns the shared block if no payload refers to it, otherwise a new one. `anyway` permits one beyond the limit of the
+/// pool. Without it, a block that was taken beyond the limit is given back: messages of any peer could hold it.
+fn writable<'a>(
+    block: &'a mut Option<Arc<Block>>,
+    pool: &BufferPool,
+    bytes: usize,
+    anyway: bool,
+) -> Option<&'a mut Block> {
+    let is_free = block.as_mut().is_some_and(|block| Arc::get_mut(block).is_some());
+    if !is_free || !anyway && !pool.has_room(0) {
         *block = None;
-        *block = Some(Arc::new(pool.take(bytes)?));
+        *block = Some(Arc::new(take(pool, bytes, anyway)?));
     }
     block.as_mut().and_then(Arc::get_mut)
+}
+
+/// Lends a buffer of at least `bytes`; `anyway` permits one beyond the limit of the pool.
+fn take(pool: &BufferPool, bytes: usize, anyway: bool) -> Option<Block> {
+    if anyway { Some(pool.take_anyway(bytes)) } else { pool.take(bytes) }
 }
 
 /// Returns the memory in bytes to reserve for a message of `size` bytes of which `received` have arrived.

@@ -20,7 +20,8 @@ pub struct Limits {
     /// message of any size. Default: 64 MiB.
     pub outbox_bytes_max: u64,
     /// Maximum of bytes in received and in incomplete messages, over all peers. When it is reached, reading stops until
-    /// payloads are dropped, and TCP's windows hold the senders back. Default: 1 GiB.
+    /// payloads are dropped, and TCP's windows hold the senders back. Greetings and urgent peers
+    /// ([`EndpointSettings::urgent`](crate::EndpointSettings::urgent)) are still read. Default: 1 GiB.
     pub receive_bytes_max: u64,
     /// Maximum of bytes in received messages of one peer while more than half of `receive_bytes_max` is in use. When it is
     /// reached, reading from this peer stops until payloads are dropped, and other peers are read. A peer without received

@@ -19,6 +19,9 @@ pub struct EndpointSettings {
     pub versions: Versions,
     /// Size limits of messages and memory.
     pub limits: Limits,
+    /// Names of peers that are read although `receive_bytes_max` is reached: their messages are small, and let this side
+    /// free memory. `peer_receive_bytes_max` holds for each of them. Connections without a name are never urgent.
+    pub urgent: Vec<String>,
     /// Interface to the kernel.
     pub backend: Backend,
 }

@@ -204,11 +204,18 @@ pub(crate) struct PeerMemory {
     held_bytes_max: u64,
     /// Size in bytes of the buffer for which the peer waits; 0 if it does not wait.
     wanted_bytes: AtomicU64,
+    /// True if the peer is read although the memory of all peers is used up.
+    is_urgent: bool,
 }
 
 impl PeerMemory {
-    pub(crate) fn new(held_bytes_max: u64) -> Arc<Self> {
-        Arc::new(Self { held_bytes: 0.into(), held_bytes_max, wanted_bytes: 0.into() })
+    pub(crate) fn new(held_bytes_max: u64, is_urgent: bool) -> Arc<Self> {
+        Arc::new(Self { held_bytes: 0.into(), held_bytes_max, wanted_bytes: 0.into(), is_urgent })
+    }
+
+    /// Returns true if the peer is read although the memory of all peers is used up.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 
     /// As [`fits`](Self::fits); if it returns false, the endpoint is woken when the peer may have the buffer.

@@ -1,5 +1,6 @@
 //! Settings that contradict each other: each is refused with its place and a correct value.
 
+mod memory;
 mod network;
 mod setups;
 mod switch;
@@ -16,6 +17,7 @@ use crate::errors::Problem;
 use crate::tree::{SourcePlace, TomlTable};
 use crate::types::*;
 
+pub(crate) use memory::scarce_memory;
 pub(crate) use unread::without_effect;
 
 struct ScenarioCheck<'a> {

@@ -143,6 +143,7 @@ fn finish(
     match scenario {
         Some(scenario) if problems.is_empty() => {
             warnings.extend(check::without_effect(&scenario, &tree));
+            warnings.extend(check::scarce_memory(&scenario, &tree));
             Ok(Loaded { scenario, name, warnings: Warnings(warnings), tree })
         }
         _ => Err(Errors(problems)),

@@ -183,6 +183,24 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
 }
 
 #[test]
+fn events_beyond_the_memory_of_a_live_collector_are_pointed_out() {
+    let warned = |text: &str| load_text("mine.toml", text, &[]).unwrap().warnings.render(false);
+    let text = |units: u32, loggers: u32| {
+        format!(
+            "[readout]\nhosts = 10\nfragments_per_host = 1\nfragment_size = '2 MB'\n\
+             [collectors]\nunits_per_host = {units}\n[logger]\nhosts = {loggers}\n[live]\nshipping_max = 20\n"
+        )
+    };
+    // Events have 20 MB, and 2 GiB hold 85 of them with a quarter more for buffers.
+    assert_eq!((warned(&text(85, 0)), warned(&text(65, 1))), (String::new(), String::new()));
+    for beyond in [text(86, 0), text(66, 1)] {
+        let warning = warned(&beyond);
+        assert!(warning.contains("86 events of 20 MB") && warning.contains("mine.toml:6:18"), "{warning}");
+        assert!(warning.contains("lower `collectors.units_per_host`"), "{warning}");
+    }
+}
+
+#[test]
 fn settings_that_nothing_reads_are_pointed_out() {
     let warned = |text: &str| load_text("mine.toml", text, &[]).unwrap().warnings.render(false);
     let senders = warned("[workload]\nsenders = 4\n");

@@ -196,10 +196,10 @@ impl WorldPlan {
         };
         if is_scarce {
             limits.receive_block_bytes = 4 << 10;
-            // Each fragment of an event in progress holds a block. Not all of them fit, and a peer's part keeps room for the
-            // answers of loggers, with which a collector finishes its events. One peer may hold half of the blocks while
-            // others have none. Each may exceed its part by a message and a block.
-            let blocks = (readouts * events_max * 3 / 4 + 6).max(11 * readouts + 1);
+            // Each fragment of an event in progress holds a block. Not all of them fit, and in some worlds hardly those of
+            // one event, so that fragments fill the memory.
+            let least = 3 * readouts + 8;
+            let blocks = between(&mut own, least, (readouts * events_max * 3 / 4 + 6).max(11 * readouts + 1));
             let bytes_max = blocks * limits.receive_block_bytes as u64;
             let peer_bytes_max = bytes_max / (2 * places.len() as u64);
             limits.memory = Some(ScarceMemory { bytes_max, peer_bytes_max });

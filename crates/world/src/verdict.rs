@@ -156,11 +156,13 @@ pub(crate) fn check_memory(
     let Some(ScarceMemory { bytes_max, peer_bytes_max }) = limits.memory else { return Ok(false) };
     let HeldByProcess { receive_memory: held, connected, .. } = process.held();
     let block = limits.receive_block_bytes as u64;
-    // The bytes of a block were read before it was known that they begin a larger message.
-    let all_max = bytes_max + (connected as u64 + 1) * block;
+    // The bytes of a block were read before it was known that they begin a larger message. An urgent peer is read into a
+    // block beyond the limit.
+    let all_max = bytes_max + (connected as u64 + 2) * block;
     // The limit of a peer binds while more than half of all memory is in use. A message is counted when it is complete,
-    // and the block that was read with its last bytes, too.
-    let peer_max = peer_bytes_max.max(bytes_max / 2) + u64::from(MESSAGE_BYTES_MAX) + block;
+    // and the block that was read with its last bytes, too. If that block ends within a message that has room, a second
+    // block is read before the limit is looked at.
+    let peer_max = peer_bytes_max.max(bytes_max / 2) + u64::from(MESSAGE_BYTES_MAX) + 2 * block;
     check_limits(
         place,
         &[

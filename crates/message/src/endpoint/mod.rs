@@ -532,7 +532,8 @@ impl MessageEndpoint {
         if let Some(memory) = self.memories.get(name).and_then(Weak::upgrade) {
             return memory;
         }
-        let memory = PeerMemory::new(self.settings.limits.peer_receive_bytes_max);
+        let is_urgent = self.settings.urgent.iter().any(|urgent| **urgent == **name);
+        let memory = PeerMemory::new(self.settings.limits.peer_receive_bytes_max, is_urgent);
         if !name.is_empty() {
             if self.memories.len() > 2 * self.slots.used() {
                 self.memories.retain(|_, memory| memory.strong_count() > 0);

@@ -124,11 +124,13 @@ impl MessageEndpoint {
     pub fn receive_memory(&self) -> ReceiveMemory {
         let stopped = || self.slots.iter().filter(|slot| slot.starved);
         let is_full = |slot: &Slot| slot.partial.is_peer_full(&self.pool);
+        let has_room = self.pool.has_room(self.feed_bytes());
+        let may_read = |slot: &Slot| !is_full(slot) && (has_room || slot.partial.is_urgent());
         ReceiveMemory {
             lent_bytes: self.pool.lent_bytes(),
             peer_bytes: self.slots.iter().map(|slot| slot.partial.peer_bytes()).max().unwrap_or(0),
             is_peer_stopped: stopped().any(is_full),
-            is_stopped_with_room: self.pool.has_room(self.feed_bytes()) && !stopped().all(is_full),
+            is_stopped_with_room: stopped().any(may_read),
         }
     }
 
@@ -137,24 +139,26 @@ impl MessageEndpoint {
         2 * self.settings.limits.receive_block_bytes as u64
     }
 
-    /// Continues reading from connections that waited for memory, once some is free.
+    /// Continues reading from connections that waited for memory, once some is free. Urgent ones waited only for that of
+    /// their peer.
     pub(super) fn feed_starved(&mut self) {
         if self.starved.is_empty() {
             return;
         }
-        if self.pool.admits(self.feed_bytes()) {
-            for index in std::mem::take(&mut self.starved) {
-                let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
-                if !slot.partial.ends_wait(&self.pool) {
-                    self.starved.push(index);
-                    continue;
-                }
-                let now = self.now;
-                let slot = self.slots.at(index);
-                slot.starved = false;
-                slot.last_in = now;
-                self.watch(index);
+        let has_room = self.pool.admits(self.feed_bytes());
+        for index in std::mem::take(&mut self.starved) {
+            let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
+            if !has_room && !slot.partial.is_urgent() || !slot.partial.ends_wait(&self.pool) {
+                self.starved.push(index);
+                continue;
             }
+            let now = self.now;
+            let slot = self.slots.at(index);
+            slot.starved = false;
+            slot.last_in = now;
+            self.watch(index);
+        }
+        if has_room {
             return;
         }
         // If only incomplete messages hold memory, and each of them waits for more, none of them can complete.

@@ -42,7 +42,7 @@ pub(crate) fn endpoint_of(name: &str, versions: Versions) -> MessageEndpoint {
     with_settings(&EndpointSettings { name: name.into(), versions, ..EndpointSettings::default() })
 }
 
-fn with_settings(settings: &EndpointSettings) -> MessageEndpoint {
+pub(crate) fn with_settings(settings: &EndpointSettings) -> MessageEndpoint {
     MessageEndpoint::new(EndpointSettings { backend: crate::BACKEND, ..settings.clone() }).unwrap()
 }
 

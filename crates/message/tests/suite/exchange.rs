@@ -3,11 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::common::{connected, endpoint, has_backend, listen, quick, step, until, wait_for, with_limits};
+use crate::common::{
+    connected, endpoint, has_backend, listen, quick, step, until, wait_for, with_limits, with_settings,
+};
 use crate::hang_guard::HangGuard;
 use fanin_message::{
-    Closed, ConnectionOptions, EndpointEvent, Greeting, Limits, MessageEndpoint, Payload, SameName,
-    SendError, SocketOptions,
+    Closed, ConnectionOptions, EndpointEvent, EndpointSettings, Greeting, Limits, MessageEndpoint, Payload,
+    SameName, SendError, SocketOptions,
 };
 
 #[test]
@@ -251,6 +253,76 @@ fn a_peer_at_its_memory_limit_stops_no_other_peer() {
         kept.pop_front();
     }
     assert_eq!(server.totals().closed, 0);
+}
+
+#[test]
+fn an_urgent_peer_is_read_although_the_memory_is_full() {
+    if !has_backend() {
+        return;
+    }
+    let limits = Limits {
+        message_bytes_max: 1 << 20,
+        receive_bytes_max: 4 << 20,
+        receive_block_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let urgent = vec!["urgent".to_owned()];
+    let mut server = with_settings(&EndpointSettings {
+        name: "server".into(),
+        limits,
+        urgent,
+        ..EndpointSettings::default()
+    });
+    let mut greedy = endpoint("greedy");
+    let (_, address) = listen(&mut server, ConnectionOptions::default());
+    let from_greedy = greedy.connect("server", address, ConnectionOptions::default());
+    let (mut kept, guard, mut quiet) = (Vec::new(), HangGuard::new(), Instant::now());
+    while server.totals().starved == 0 || quiet.elapsed() < Duration::from_millis(150) {
+        guard.check(format_args!("{} messages do not fill the memory", kept.len()));
+        match step(&mut greedy) {
+            // Small messages, which share read blocks.
+            Some(EndpointEvent::Connected { .. }) => {
+                (0..8000).for_each(|stream| greedy.send(from_greedy, 1, stream, &[&[3; 1000]]).unwrap());
+            }
+            event => assert!(event.is_none(), "{event:?}"),
+        }
+        if let Some(EndpointEvent::Message { payload, .. }) = step(&mut server) {
+            kept.push(payload);
+            quiet = Instant::now();
+        }
+    }
+    assert!(kept.len() < 5000, "{} messages fill the memory", kept.len());
+    // The other peer connects and sends 200 messages, one after the other. The greedy one stays stopped.
+    let mut other = endpoint("urgent");
+    let from_other = other.connect("server", address, ConnectionOptions::default());
+    let (stopped_at, mut received) = (kept.len(), 0);
+    until(&mut [&mut server, &mut other, &mut greedy], |number, endpoint, event| {
+        match event {
+            EndpointEvent::Message { payload, .. } if payload.len() == 1000 => kept.push(payload),
+            EndpointEvent::Message { peer, .. } if number == 0 => {
+                received += 1;
+                endpoint.send(peer, 1, 0, &[b"go on"]).unwrap();
+            }
+            EndpointEvent::Connected { .. } | EndpointEvent::Message { .. } if number == 1 => {
+                endpoint.send(from_other, 1, 0, &[b"stored"]).unwrap();
+            }
+            EndpointEvent::Connected { .. } => {}
+            event => panic!("{event:?}"),
+        }
+        received == 200
+    });
+    assert!(
+        kept.len() <= stopped_at + 70,
+        "{} messages of the greedy peer came meanwhile",
+        kept.len() - stopped_at
+    );
+    assert!(server.receive_bytes() <= (4 << 20) + 4 * (80 << 10), "{} bytes", server.receive_bytes());
+    let mut all = kept.len();
+    kept.clear();
+    until(&mut [&mut server, &mut greedy], |_, _, event| {
+        all += usize::from(matches!(event, EndpointEvent::Message { .. }));
+        all == 8000
+    });
 }
 
 #[test]

@@ -147,6 +147,7 @@ impl PeerConnections {
             name: name(me),
             versions: system.versions,
             limits,
+            urgent: strangers::urgent(system, me),
             ..EndpointSettings::default()
         };
         let mut wire = Self {

@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use fanin_dataflow::Peer;
 use fanin_message::{Closed, Limits};
+use fanin_scenario::RECEIVE_BYTES_MAX;
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::System;
 use crate::machine::HostMachine;
+use crate::names::name;
 
 /// Maximum size of a message in bytes. The largest messages are events.
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
-/// Maximum number of bytes of received messages in memory.
-const RECEIVE_BYTES_MAX: u64 = 2 << 30;
 /// Least part of these bytes that one peer may hold, so that a system of hundreds of processes keeps its throughput.
 const PEER_RECEIVE_BYTES_MIN: u64 = 64 << 20;
 /// Maximum number of connections without a complete greeting.
@@ -46,6 +47,16 @@ pub(super) fn limits(system: &System) -> Limits {
         caller_connections_per_second_max: Some(caller_connections_per_second_max(processes)),
         ..Limits::default()
     }
+}
+
+/// Returns the peers whose messages a process reads although its memory for received messages is used up. A collector
+/// needs the answers of loggers to finish an event, and only then frees its fragments.
+pub(super) fn urgent(system: &System, me: Peer) -> Vec<String> {
+    if !matches!(me, Peer::Collector(_)) {
+        return Vec::new();
+    }
+    let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
+    [Peer::Supervisor, Peer::Standby].into_iter().chain(loggers).map(name).collect()
 }
 
 fn caller_connections_per_second_max(processes: usize) -> u32 {

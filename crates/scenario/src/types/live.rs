@@ -2,6 +2,9 @@ use fanin_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Most bytes of received messages that a process of a live system holds.
+pub const RECEIVE_BYTES_MAX: u64 = 2 << 30;
+
 /// The processing units of a live system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

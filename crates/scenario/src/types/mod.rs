@@ -12,7 +12,7 @@ mod switch;
 mod transport;
 mod workload;
 
-pub use live::{Live, Processors};
+pub use live::{Live, Processors, RECEIVE_BYTES_MAX};
 use network::HostCounts;
 pub use network::{
     FlowDistribution, Framing, Hybrid, LeafSpine, LinkSettings, NetworkSettings, Topology, TopologyFacts,
