@@ -1,18 +1,21 @@
 //! Audit: proves from journals and stored files that no event was lost, stored twice without a reason, or damaged.
 
+mod stored;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Peer, Totals};
-use fanin_events::{Events, atlas};
 use fanin_units::Instant;
 
 use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
 use crate::replaced;
-use crate::store::{WRITING, sound, stream_name};
+use crate::store::stream_name;
+
+use stored::read_file;
 
 /// Maximum difference between the clocks of two hosts, in picoseconds.
 const SKEW_MAX: u128 = 10_000_000_000_000;
@@ -74,8 +77,8 @@ pub enum Finding {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A file of stored events has invalid records.
-    #[error("{}: {faults} faults; the first: {first}", path.display())]
+    /// A file of stored events has invalid records. Its undamaged events count.
+    #[error("{}: {faults} faults; the first: {first}; {undamaged} of its events are undamaged", path.display())]
     Faults {
         /// Path of the file.
         path: PathBuf,
@@ -83,6 +86,8 @@ pub enum Finding {
         faults: u64,
         /// Description of the first one.
         first: String,
+        /// Number of events of the file that are undamaged.
+        undamaged: u64,
     },
     /// The journals hold fewer assigned events than were seen while the system ran.
     #[error(
@@ -380,10 +385,29 @@ fn examine(
     let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
     for path in list(machine, scope.data)? {
         let name = file_name(&path);
-        if name.contains(".data")
-            && let Err(finding) = read_file(machine, &path, &name, audit, &mut on_disk)
-        {
-            findings.push(finding);
+        if !name.contains(".data") {
+            continue;
+        }
+        let file = match read_file(machine, &path) {
+            Ok(None) => continue,
+            Ok(Some(file)) => file,
+            Err(error) => {
+                findings.push(Finding::Io { path, error });
+                continue;
+            }
+        };
+        audit.files += 1;
+        audit.checksums += file.checksums;
+        audit.events += file.events.len() as u64;
+        audit.missing += file.events.iter().map(|(_, missing)| u64::from(*missing)).sum::<u64>();
+        let is_debug = name.contains("-debug-");
+        for &(event, missing) in &file.events {
+            let found = on_disk.entry(event).or_default();
+            *(if is_debug { &mut found.debug } else { &mut found.physics }) += 1;
+            found.missing.push(missing);
+        }
+        if let Some((faults, first)) = file.faults {
+            findings.push(Finding::Faults { path, faults, first, undamaged: file.events.len() as u64 });
         }
     }
     let mut covered_since = 0;
@@ -538,42 +562,6 @@ fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Journa
 /// Returns true for the name of a journal or of a file of stored events.
 pub fn is_audited(name: &str) -> bool {
     name.ends_with(".journal") || name.contains(".data")
-}
-
-fn read_file(
-    machine: &HostMachine,
-    path: &Path,
-    name: &str,
-    audit: &mut Audit,
-    on_disk: &mut BTreeMap<L1Id, OnDisk>,
-) -> Result<(), Finding> {
-    let bytes = machine.read(path).map_err(|error| Finding::Io { path: path.to_owned(), error })?;
-    let faults = |faults, first: String| Finding::Faults { path: path.to_owned(), faults, first };
-    if bytes.is_empty() && name.ends_with(WRITING) {
-        // The logger died after it had created the file and before it wrote the first events.
-        return Ok(());
-    }
-    audit.files += 1;
-    // The file of a logger that died may end with an incomplete event, which was never acknowledged.
-    if !name.ends_with(WRITING) {
-        audit.checksums += sound(&bytes).map_err(|(count, first)| faults(count, first))?;
-    }
-    let is_debug = name.contains("-debug-");
-    for event in Events::open(&bytes).map_err(|error| faults(1, error.to_string()))?.map_while(Result::ok) {
-        let missing =
-            event.fragments.iter().filter(|fragment| fragment.status == atlas::status::MISSING).count()
-                as u32;
-        audit.events += 1;
-        audit.missing += u64::from(missing);
-        let found = on_disk.entry(L1Id(event.id.l1_id)).or_default();
-        if is_debug {
-            found.debug += 1;
-        } else {
-            found.physics += 1;
-        }
-        found.missing.push(missing);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

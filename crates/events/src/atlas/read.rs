@@ -209,9 +209,12 @@ impl<'a> AtlasEvents<'a> {
 
 /// Finds the next event record, event or end record at or after `from`, judged by marker and size.
 pub(crate) fn find_record(bytes: &[u8], from: usize) -> Option<usize> {
-    (from..bytes.len().saturating_sub(7)).find(|&at| {
-        matches!(u32_at(bytes, at), Some(EVENT_RECORD | FULL_EVENT | FILE_END)) && record(bytes, at).is_ok()
-    })
+    (from..bytes.len().saturating_sub(7)).find(|&at| begins_record(bytes, at))
+}
+
+/// Returns true if an event record, an event or an end record begins at `at`, judged by marker and size.
+fn begins_record(bytes: &[u8], at: usize) -> bool {
+    matches!(u32_at(bytes, at), Some(EVENT_RECORD | FULL_EVENT | FILE_END)) && record(bytes, at).is_ok()
 }
 
 /// Reads the event at `at..end`.
@@ -232,7 +235,17 @@ pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, Re
 /// Returns the offset at which to continue after a fault in the record at `at`.
 pub(crate) fn behind_fault(bytes: &[u8], at: usize) -> usize {
     match record(bytes, at) {
-        Ok(FileRecord::Event { end, .. }) => end.max(at + 1),
+        // The size in the event record is damaged, and the event's own leads to a record.
+        Ok(FileRecord::Event { at: inner, end, block: Some(_) })
+            if matches!(record(bytes, inner), Ok(FileRecord::Event { end: own, .. })
+                if own != end && begins_record(bytes, own)) =>
+        {
+            inner
+        }
+        // A damaged size would lead into a later event.
+        Ok(FileRecord::Event { end, .. }) if end == bytes.len() || begins_record(bytes, end) => {
+            end.max(at + 1)
+        }
         _ => at + 1,
     }
 }
