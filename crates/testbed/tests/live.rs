@@ -8,11 +8,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
+use fanin_node::audit::{AuditScope, audit};
 use fanin_node::barrier::BarrierRole;
-use fanin_node::config::Role;
-use fanin_node::launch::Placement;
+use fanin_node::config::{PredictedBands, Role};
+use fanin_node::launch::{LiveSystem, Placement, StandbyTerms, SystemLaunch};
 use fanin_testbed::live::{Bench, Part, Placed};
 
 const AGGREGATOR: Part = Part::Barrier(BarrierRole::Aggregator);
@@ -212,6 +214,87 @@ fn sixty_four_senders_use_the_congestion_control_of_the_scenario() {
     let name = bench.namespace(AGGREGATOR).name().to_owned();
     let routes = Command::new("ip").args(["-n", &name, "route"]).output().unwrap();
     assert!(String::from_utf8_lossy(&routes.stdout).contains("congctl cubic"), "{routes:?}");
+    bench.remove().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Runs `ip` in a namespace; returns what it prints.
+fn ip(namespace: &str, arguments: &str) -> String {
+    let output = Command::new("ip").args(["-n", namespace]).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn terms(live: &LiveSystem<Placed<'_>>) -> StandbyTerms {
+    live.standby().unwrap().unwrap()
+}
+
+/// Lets a system work until `is_so` returns true.
+fn wait(live: &mut LiveSystem<Placed<'_>>, state: &str, is_so: &dyn Fn(&LiveSystem<Placed<'_>>) -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so(live) {
+        assert!(Instant::now() < until, "not {state}: {:?}", terms(live));
+        live.work(Duration::from_millis(50), &AtomicBool::new(false), &|_| {}).unwrap();
+    }
+}
+
+#[test]
+fn a_standby_takes_over_when_the_link_of_the_supervisor_is_cut() {
+    let Some(program) = program() else { return };
+    let sets = [
+        "live.replay=bes3",
+        "live.standby=true",
+        "live.silence_max=1 s",
+        "live.reassign_delay=400 ms",
+        "live.readout_wait=400 ms",
+        "live.drain=20 s",
+        "readout.hosts=3",
+        "collectors.hosts_per_rack=1",
+        "collectors.units_per_host=2",
+        "supervisor.rate=100 Hz",
+        "logger.hosts=1",
+        "transport.profile=linux-6",
+        "transport.congestion_control=cubic",
+    ];
+    let loaded = fanin_scenario::load("replay", &sets.map(str::to_owned)).unwrap();
+    let folder = folder("cut");
+    let bench = Bench::build(&loaded.scenario, &folder, &program, fanin_units::Duration::ZERO)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let run = folder.join("run");
+    let launch = SystemLaunch {
+        loaded: &loaded,
+        folder: &run,
+        overwrite: false,
+        scenario_folder: "".as_ref(),
+        data: None,
+        program: &program,
+        restart: true,
+        metrics: false,
+        ideal_rate: None,
+        predicted: PredictedBands::default(),
+    };
+    let mut live = LiveSystem::start(&launch, Placed::new(&bench)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(live.wait_ready(&AtomicBool::new(false)).unwrap());
+    wait(&mut live, "paired", &|live| terms(live).paired > 0);
+    let supervisor = bench.namespace(Part::Role(Role::Supervisor, 0)).name();
+    let routes = ip(supervisor, "route show dev eth0");
+    ip(supervisor, "link set eth0 down");
+    wait(&mut live, "taken over", &|live| terms(live).takeovers > 0);
+    let before = live.assigned();
+    wait(&mut live, "assigning again", &|live| live.assigned() > before + 50);
+    let paired = terms(&live).paired;
+    ip(supervisor, "link set eth0 up");
+    for route in routes.lines() {
+        ip(supervisor, &format!("route replace {} dev eth0", route.trim()));
+    }
+    wait(&mut live, "paired again", &|live| terms(live).paired > paired);
+    live.stop();
+    assert_eq!(live.killed(), [""; 0], "processes that did not end by themselves");
+    let data = live.system().data.clone();
+    let scope = AuditScope { folders: &[&run], data: &[&data], loggers: true, assigned_min: live.assigned() };
+    let audited = audit(&scope).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(audited.totals.assigned > 100, "{audited:?}");
+    drop(live);
     bench.remove().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }
