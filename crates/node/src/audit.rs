@@ -315,7 +315,7 @@ impl Trails {
     }
 
     /// Returns the first event from which on each assignment is at or after `covered_since`. L1 IDs are assigned one after the
-    /// other: where one is absent, or later than the next, the event's first assignment was in a deleted journal.
+    /// other. Where one is absent, or later than the next, its first assignment was in a deleted journal.
     fn first_covered(&self, covered_since: u128) -> Option<L1Id> {
         let mut first: Option<(L1Id, u128)> = None;
         for (&event, &at) in self.assigned_at.iter().rev() {
