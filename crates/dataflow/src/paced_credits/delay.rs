@@ -5,7 +5,7 @@ const GAIN: f64 = 1.0 / 16.0;
 /// Samples before the mean may count as a minimum.
 const SAMPLES_MIN: u32 = 16;
 /// Samples after which the older half of the minima is forgotten, as the network may have changed.
-const PERIOD: u32 = 4096;
+const PERIOD: u32 = 256;
 
 /// The least mean delay of recent probes.
 ///
@@ -58,7 +58,7 @@ mod tests {
         (0..100).for_each(|n| delay.add(if n % 2 == 0 { 300.0 } else { 500.0 }));
         assert!((380.0..=410.0).contains(&delay.base()), "{delay:?}");
         let before = delay.base();
-        (0..1_000).for_each(|_| delay.add(2_000.0));
+        (0..PERIOD).for_each(|_| delay.add(2_000.0));
         assert_eq!(delay.base(), before);
         // A lasting delay is learned in two periods.
         (0..3 * PERIOD).for_each(|_| delay.add(2_000.0));

@@ -163,6 +163,8 @@ pub struct PacedCredits {
     share: f64,
     /// Upper limit of the share, lowered by losses.
     share_max: f64,
+    /// The latest answer was later than the window and the outstanding bytes explain.
+    is_late: bool,
     /// Answers since the last probe.
     unprobed: u32,
     /// Requests in the order of sending; the oldest may be answered already.
@@ -199,6 +201,7 @@ impl PacedCredits {
             youngest: Instant::START,
             share: 1.0,
             share_max: 1.0,
+            is_late: false,
             unprobed: 0,
             requests: VecDeque::new(),
             first: 0,
@@ -319,9 +322,9 @@ impl PacedCredits {
         let repaired = &mut self.repaired[usize::from(readout)];
         if time >= RTO_MIN_LINUX {
             *repaired = now;
-        } else if sent >= *repaired
-            && let Some(overdue) = self.overdue.get(&credit.number)
-        {
+        }
+        let is_repaired = sent < *repaired;
+        if !is_repaired && let Some(overdue) = self.overdue.get(&credit.number) {
             self.raise_share_max(*overdue);
         }
         self.on_withdrawn(credit);
@@ -343,7 +346,8 @@ impl PacedCredits {
         self.deviation += (off - self.deviation) * MEAN_GAIN;
         self.unprobed = self.unprobed.saturating_add(1);
         update_mean(&mut self.answer, wire, MEAN_GAIN);
-        if !is_overdue {
+        // The time of a repaired answer says nothing about the path. That of a late one does: it may be the usual time from now on.
+        if !(is_overdue && is_repaired) {
             let time = time.get() as f64;
             update_mean(&mut self.response_time, time, GAIN);
             let delay = (time - wire / self.link_rate()).max(0.0);
@@ -442,8 +446,8 @@ impl PacedCredits {
         let part = (wire / full).min(1.0);
         let expected = full.max(ahead) / self.link_rate();
         self.share_max = (self.share_max + part * SHARE_MAX_INCREASE).min(1.0);
-        self.share +=
-            if delay > LATE_FACTOR * expected { -part * LATE_DECREASE * self.share } else { part * INCREASE };
+        self.is_late = delay > LATE_FACTOR * expected;
+        self.share += if self.is_late { -part * LATE_DECREASE * self.share } else { part * INCREASE };
         assert!((SHARE_MIN..=1.0).contains(&self.share_max), "the share has a limit that it can keep");
         self.share = self.share.clamp(SHARE_MIN, self.share_max);
     }
@@ -470,7 +474,8 @@ impl PacedCredits {
     /// only after an answer or its timeout.
     ///
     /// The oldest answer is assumed to arrive at the link's rate. It begins after the base delay, but not before the
-    /// latest arrival. The second of two large answers is thus requested before the first is complete.
+    /// latest arrival. The second of two large answers is thus requested before the first is complete. Late answers do not
+    /// arrive so: a window below an answer then admits one request at a time, which measures the delay anew.
     #[inline]
     fn room_at(&self) -> Option<Instant> {
         let Some(oldest) = self.requests.front().filter(|_| self.outstanding > 0) else {
@@ -484,7 +489,7 @@ impl PacedCredits {
         if excess == 0 {
             return Some(Instant::START);
         }
-        if excess >= oldest.bytes {
+        if excess >= oldest.bytes || self.is_late && self.window().get() < oldest.bytes {
             return None;
         }
         let begin = oldest.sent.get().saturating_add(delay as u64).max(self.last_arrival.get());

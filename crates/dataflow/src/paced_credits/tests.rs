@@ -187,6 +187,15 @@ fn the_pace_recovers_soon_from_an_answer_of_a_late_host() {
 }
 
 #[test]
+fn a_path_that_becomes_much_longer_is_learned() {
+    // From the hundredth request on, each answer takes longer than the least time after which one is overdue.
+    let (paced, _) = served(8_000, |number| if number < 100 { 400 } else { 20_000 });
+    assert_eq!((paced.share, paced.losses()), (1.0, 0));
+    // 20 ms of the link are 2.5 MB. Probes end as soon as answers are no longer late, so that the delay is at least a quarter.
+    assert!(paced.window().get() > 2_500_000 / 4, "a window of {}", paced.window());
+}
+
+#[test]
 fn an_answer_that_waited_behind_a_lost_one_shows_no_late_host() {
     let (mut paced, now) = served(100, |_| 400);
     let later = Instant::new(now.get() + 20_000_000_000);
