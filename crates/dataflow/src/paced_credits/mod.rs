@@ -58,6 +58,8 @@ const EVENT_DEVIATIONS: f64 = 2.0;
 const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
 /// An answer is overdue if it takes this many times the usual time: a segment was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
+/// Overdue answers in a row after which their time counts as usual. A few follow each loss that TCP repairs soon.
+const LATE_IN_ROW: u32 = 64;
 /// Least time until an answer is overdue, in picoseconds. TCP takes longer to repair a lost tail.
 const OVERDUE_MIN: f64 = 10e9;
 /// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
@@ -163,6 +165,8 @@ pub struct PacedCredits {
     share: f64,
     /// Upper limit of the share, lowered by losses.
     share_max: f64,
+    /// Overdue answers in a row.
+    overdue_in_row: u32,
     /// The latest answer was later than the window and the outstanding bytes explain.
     is_late: bool,
     /// Answers since the last probe.
@@ -201,6 +205,7 @@ impl PacedCredits {
             youngest: Instant::START,
             share: 1.0,
             share_max: 1.0,
+            overdue_in_row: 0,
             is_late: false,
             unprobed: 0,
             requests: VecDeque::new(),
@@ -346,8 +351,9 @@ impl PacedCredits {
         self.deviation += (off - self.deviation) * MEAN_GAIN;
         self.unprobed = self.unprobed.saturating_add(1);
         update_mean(&mut self.answer, wire, MEAN_GAIN);
-        // The time of a repaired answer says nothing about the path. That of a late one does: it may be the usual time from now on.
-        if !(is_overdue && is_repaired) {
+        // The time of a repaired answer says nothing about the path. If many answers in a row are late, the path is longer.
+        self.overdue_in_row = if is_overdue && !is_repaired { self.overdue_in_row + 1 } else { 0 };
+        if !is_overdue || self.overdue_in_row > LATE_IN_ROW {
             let time = time.get() as f64;
             update_mean(&mut self.response_time, time, GAIN);
             let delay = (time - wire / self.link_rate()).max(0.0);
