@@ -224,6 +224,9 @@ def targets() -> list[Target]:
     )
     full = RACK | {"supervisor.rate": "1087 Hz"}
     table.append(Target("thesis A, uplinks at 99 %", "thesis-a-1000hz", full, mean=1.10))
+    for rate in (500, 1000):
+        name = f"thesis A, {rate} Hz, each link loses 1e-4"
+        table.append(Target(name, f"thesis-a-{rate}hz", RACK | {"link.loss": "0.0001"}, mean=1.3))
     shared = RACK | {"tor.buffering": "shared", "tor.buffer": "64 kB"}
     table.append(Target("thesis A, 64 kB shared by all ports", "thesis-a-1000hz", shared, mean=1.02))
     pairs = {"run.duration": "150 ms", "run.warmup": "40 ms", "run.stall_limit": "2 s"}
@@ -257,8 +260,12 @@ MISSED = frozenset(
         "incast, 2048 x 1 kB",
         "thesis A, 1000 Hz",
         "thesis A, 1000 Hz, 64 kB a port",
+        "thesis A, 1000 Hz, each link loses 1e-4",
+        "thesis A, 1000 Hz, log-normal 0.25",
+        "thesis A, 1000 Hz, log-normal 0.25, 64 kB a port",
         "thesis A, 1000 Hz, log-normal 0.5",
         "thesis A, 1000 Hz, log-normal 0.5, 64 kB a port",
+        "thesis A, 500 Hz, each link loses 1e-4",
         "thesis A, 64 kB shared by all ports",
         "thesis A, FCFS from the first second",
         "thesis B, 1000 Hz",

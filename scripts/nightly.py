@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -229,14 +230,8 @@ def validation(_state: State, night: Time) -> Iterator[Run]:
     yield Run("measure", command, judge, 2400)
 
 
-def targets(_state: State, night: Time) -> Iterator[Run]:
-    """Measure paced credits on the named targets. None that has been met may be missed."""
-    command = [sys.executable, "scripts/limits.py", "targets", "--fanin", night.binary("fanin")]
-    yield Run("targets", command, by_code("targets are met|^lost"), 300)
-
-
 def family(_state: State, night: Time) -> Iterator[Run]:
-    """Simulate random systems with paced credits. The targets are rarely met: results alone are asked for."""
+    """Play paced credits: random systems need results, no named target that was met may be missed."""
 
     def judge(ended: Ended) -> Verdict:
         met = re.search(r": (\d+) of (\d+) draws met", ended.text)
@@ -250,6 +245,8 @@ def family(_state: State, night: Time) -> Iterator[Run]:
         command = [sys.executable, "scripts/limits.py", "family", "--draws", str(DRAWS_AT_ONCE)]
         command += ["--fanin", night.binary("fanin"), "--seed", str(night.seed * 100 + number)]
         yield Run(f"{number}", command, judge, 120)
+    command = [sys.executable, "scripts/limits.py", "targets", "--fanin", night.binary("fanin")]
+    yield Run("targets", command, by_code("targets are met|^lost"), 300)
 
 
 def previous(_state: State, _night: Time) -> Iterator[Run]:
@@ -333,6 +330,7 @@ def kernel(_state: State, night: Time) -> Iterator[Run]:
 
 FED = re.compile(r"^fuzz target (.+?): ([\d,]+) inputs", re.MULTILINE)
 CLI = ("--package", "fanin-cli", "--features", "fanin-cli/bpf")
+each_night = partial(Part, is_new_each_night=True)
 PARTS = (
     Part(
         "previous",
@@ -343,55 +341,35 @@ PARTS = (
         ("--package", "fanin-node", "--example", "process"),
         build_profile="dev",
     ),
-    Part(
-        "soak-live",
-        0.1,
-        "an hour of replay with a kill every ten seconds",
-        soak("live", "fanin"),
-        CLI,
-        is_new_each_night=True,
+    each_night(
+        "soak-live", 0.1, "an hour of replay with a kill every ten seconds", soak("live", "fanin"), CLI
     ),
-    Part(
+    each_night(
         "soak-switch",
         0.1,
         "an hour of the switch with changes all the time",
         soak("switch", "examples/busy"),
         ("--package", "fanin-switch", "--example", "busy"),
-        is_new_each_night=True,
     ),
-    Part(
-        "worlds",
-        0.15,
-        f"up to {WORLDS} simulated worlds with faults",
-        worlds,
-        ("--package", "fanin-world"),
-        is_new_each_night=True,
+    each_night(
+        "worlds", 0.15, f"up to {WORLDS} simulated worlds with faults", worlds, ("--package", "fanin-world")
     ),
-    Part("fuzz", 0.15, f"the eight fuzz targets, towards {INPUTS} inputs", fuzz, is_new_each_night=True),
+    each_night("fuzz", 0.15, f"the eight fuzz targets, towards {INPUTS} inputs", fuzz),
     Part("mutations", 0.15, "each planted bug: worlds must find it", mutations),
-    Part(
-        "validation",
-        0.08,
-        f"{CASES} new validation cases on this machine's kernel",
-        validation,
-        CLI,
-        is_new_each_night=True,
-    ),
-    Part(
+    each_night("validation", 0.08, f"{CASES} new validation cases on this machine's kernel", validation, CLI),
+    each_night(
         "extremes",
         0.06,
         "every key at its extremes, and random pairs of keys",
         extremes,
         ("--package", "fanin-cli"),
-        is_new_each_night=True,
     ),
-    Part("laws", 0.02, "laws between runs, on new random scenarios", laws, is_new_each_night=True),
-    Part("losses", 0.01, "random losses in ns-3, where it is installed", losses, is_new_each_night=True),
+    each_night("laws", 0.02, "laws between runs, on new random scenarios", laws),
+    each_night("losses", 0.01, "random losses in ns-3, where it is installed", losses),
     Part("crosscheck", 0.03, "cells of the incast in ns-3, where it is installed", crosscheck, CLI),
     Part("packetdrill", 0.01, "packetdrill's scripts in FANIN_PACKETDRILL", packetdrill),
-    Part("kernel", 0.01, "random losses on this machine's kernel", kernel, is_new_each_night=True),
-    Part("targets", 0.01, "named targets of paced credits", targets, CLI),
-    Part("family", 0.06, "100 random systems with paced credits", family, CLI, is_new_each_night=True),
+    each_night("kernel", 0.01, "random losses on this machine's kernel", kernel),
+    each_night("family", 0.07, "paced credits: named targets, 100 random systems", family, CLI),
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 Settings = dict[str, str]
 
-# What a simulation of a few seconds of processor time carries, in warm-up and measured time together.
+# The most that a simulation carries in a few seconds of processor time, warm-up included.
 WIRE_BYTES_MAX = 4e9
 CONNECTIONS_MAX = 60_000
 # A 99th percentile needs as many events; a collector knows its readouts after a few.
