@@ -57,7 +57,7 @@ SYSTEMS: tuple[dict[str, Setting], ...] = (
         "tor.ecn.mode": "threshold",
         "tor.ecn.threshold": 10,
     },
-    {"network.topology": "leaf-spine", "transport.profile": "linux-6"},
+    {"network.topology": "leaf-spine", "network.readouts_per_group": 0, "transport.profile": "linux-6"},
 )
 
 

@@ -154,8 +154,11 @@ impl TechniqueHooks for DiatcpTechnique {
         }
         let (mut larger, announces) = (Vec::new(), !self.is_linux);
         self.share_out(now, |index, bytes, grew| {
-            engine.end(index).endpoint.set_window_clamp(bytes);
-            if grew && announces {
+            let endpoint = &mut engine.end(index).endpoint;
+            // No acknowledgement comes on a closed connection; the kernel's least clamp is above zero.
+            let is_closed = endpoint.window_clamp() == 0;
+            endpoint.set_window_clamp(bytes);
+            if grew && (announces || is_closed) {
                 larger.push(index);
             }
         });
