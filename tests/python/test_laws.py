@@ -47,6 +47,7 @@ def racks(draw: random.Random) -> dict[str, Setting]:
     }
 
 
+CORES_ONLY = "network.readouts_per_group"
 # Transports and networks that the laws of one run hold for.
 SYSTEMS: tuple[dict[str, Setting], ...] = (
     {},
@@ -57,13 +58,15 @@ SYSTEMS: tuple[dict[str, Setting], ...] = (
         "tor.ecn.mode": "threshold",
         "tor.ecn.threshold": 10,
     },
-    {"network.topology": "leaf-spine", "network.readouts_per_group": 0, "transport.profile": "linux-6"},
+    {"network.topology": "leaf-spine", "transport.profile": "linux-6"},
 )
 
 
 def systems(draw: random.Random) -> dict[str, Setting]:
     """Draw a small rack of collectors with a transport, a technique or a network of its own."""
-    return racks(draw) | draw.choice(SYSTEMS)
+    sets = racks(draw) | draw.choice(SYSTEMS)
+    # Only cores have groups of readouts.
+    return {key: sets[key] for key in sets if key != CORES_ONLY or "network.topology" not in sets}
 
 
 def play(preset: str, sets: dict[str, Setting], seed: int) -> fanin.Result:
