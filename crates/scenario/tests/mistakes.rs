@@ -48,6 +48,9 @@ fn losses_are_shares_below_one() {
     // Nothing else is wrong where the other links follow.
     let text = "[uplink]\nloss = 1\n";
     one(text, 2, 8, &["a link cannot lose 1 of its frames", "not below 1"]);
+    // A mistake that other links follow is reported once.
+    one("[link]\nloss = 1\n", 2, 8, &["a link cannot lose 1 of its frames"]);
+    one("[link]\ndelay = '2 s'\n", 2, 9, &["a delay of 2 s"]);
     one("[link]\nloss = -0.1\n", 2, 8, &["-0.1"]);
     assert!(wrong("[link]\nloss = 0.999999\n").is_empty());
     let followed = load_text("mine.toml", "[link]\nloss = '0.01 %'\n", &[]).unwrap();

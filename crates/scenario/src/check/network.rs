@@ -22,7 +22,11 @@ impl ScenarioCheck<'_> {
             ("network.hybrid.link", &s.network.hybrid.link),
         ];
         for (name, link) in links {
-            if link.rate < Rate::new(1_000) || link.rate > Rate::new(10_000_000_000_000) {
+            // Links that follow `link` share its mistakes, which are reported once.
+            let is_own = |is_same: bool| name == "link" || !is_same;
+            if is_own(link.rate == s.link.rate)
+                && (link.rate < Rate::new(1_000) || link.rate > Rate::new(10_000_000_000_000))
+            {
                 self.fail(
                     &format!("{name}.rate"),
                     format!("a link cannot have a rate of {}", link.rate),
@@ -31,7 +35,7 @@ impl ScenarioCheck<'_> {
                     "give a rate such as \"10 Gb/s\"".to_owned(),
                 );
             }
-            if link.delay > Duration::from_secs(1) {
+            if is_own(link.delay == s.link.delay) && link.delay > Duration::from_secs(1) {
                 self.fail(
                     &format!("{name}.delay"),
                     format!("a link cannot have a delay of {}", link.delay),
@@ -40,7 +44,7 @@ impl ScenarioCheck<'_> {
                     "give the delay in one direction, such as \"1 us\"".to_owned(),
                 );
             }
-            if link.loss >= Ratio::ONE {
+            if is_own(link.loss == s.link.loss) && link.loss >= Ratio::ONE {
                 self.fail(
                     &format!("{name}.loss"),
                     format!("a link cannot lose {} of its frames", link.loss),
