@@ -70,15 +70,27 @@ impl Json {
     }
 }
 
+/// Attempts to prove a folder that others remove meanwhile.
+const FOLDER_TRIES: usize = 100;
+
 /// Checks that a folder can be made and written to, before a run takes its time. Nothing is left behind.
 pub(crate) fn prove_folder(path: &Path) -> Result<(), Failure> {
-    if path.exists() && !path.is_dir() {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
         return Err(Failure::NotAFolder { path: path.to_owned() });
     }
     let made: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
-    let proved = std::fs::create_dir_all(path)
-        .map_err(|error| Failure::Write { path: path.to_owned(), error })
-        .and_then(|()| prove_file(&path.join(format!(".fanin-{}", std::process::id()))));
+    let prove = || {
+        std::fs::create_dir_all(path)
+            .map_err(|error| Failure::Write { path: path.to_owned(), error })
+            .and_then(|()| prove_file(&path.join(format!(".fanin-{}", std::process::id()))))
+    };
+    // Jobs of an array prove one folder at a time, and each removes what it made.
+    let kinds = [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists];
+    let is_gone = |proved: &Result<(), Failure>| match proved {
+        Err(Failure::Write { error, .. }) => kinds.contains(&error.kind()),
+        _ => false,
+    };
+    let proved = (0..FOLDER_TRIES).map(|_| prove()).find(|proved| !is_gone(proved)).unwrap_or_else(prove);
     for folder in made {
         // A folder that cannot be removed is empty, and does no harm.
         let _ = std::fs::remove_dir(folder);
@@ -129,4 +141,21 @@ pub(crate) fn bar(quiet: bool, template: &str) -> ProgressBar {
     bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_may_prove_one_new_folder() {
+        let folder = std::env::temp_dir().join(format!("fanin-shared-{}", std::process::id()));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..200).for_each(|_| prove_folder(&folder).unwrap()));
+            }
+        });
+        // One run may take another's folder for an old one.
+        let _ = std::fs::remove_dir(folder);
+    }
 }
