@@ -12,6 +12,16 @@ use fanin_message::{
     SameName, SendError, SocketOptions,
 };
 
+/// Limits that a few large messages reach.
+fn scarce_memory() -> Limits {
+    Limits {
+        message_bytes_max: 1 << 20,
+        receive_bytes_max: 4 << 20,
+        receive_block_bytes: 64 << 10,
+        ..Limits::default()
+    }
+}
+
 #[test]
 fn messages_of_all_sizes_arrive_complete_and_in_order() {
     if !has_backend() {
@@ -146,13 +156,7 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
     if !has_backend() {
         return;
     }
-    let limits = Limits {
-        message_bytes_max: 1 << 20,
-        receive_bytes_max: 4 << 20,
-        receive_block_bytes: 64 << 10,
-        ..Limits::default()
-    };
-    let (mut server, mut client) = (with_limits("server", limits), endpoint("client"));
+    let (mut server, mut client) = (with_limits("server", scarce_memory()), endpoint("client"));
     let (_, to_server) = connected(&mut server, &mut client, &ConnectionOptions::default());
     let body = vec![3; 1 << 20];
     for i in 0..32 {
@@ -260,16 +264,10 @@ fn an_urgent_peer_is_read_although_the_memory_is_full() {
     if !has_backend() {
         return;
     }
-    let limits = Limits {
-        message_bytes_max: 1 << 20,
-        receive_bytes_max: 4 << 20,
-        receive_block_bytes: 64 << 10,
-        ..Limits::default()
-    };
     let urgent = vec!["urgent".to_owned()];
     let mut server = with_settings(&EndpointSettings {
         name: "server".into(),
-        limits,
+        limits: scarce_memory(),
         urgent,
         ..EndpointSettings::default()
     });
