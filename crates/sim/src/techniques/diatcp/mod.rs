@@ -1,7 +1,8 @@
 //! DIATCP: each receiver divides a global window among the senders that owe it answers ([`WindowShares`]).
 //!
 //! Senders without open requests have a window of zero, which the next request opens. A larger share is sent as a window
-//! update, an acknowledgement like any other. Linux sends none for `TCP_WINDOW_CLAMP`: with `linux-6` the next one carries it.
+//! update, an acknowledgement like any other. Linux sends none for `TCP_WINDOW_CLAMP`: with `linux-6` the next one carries it,
+//! unless the connection was closed.
 
 use std::collections::BTreeMap;
 
