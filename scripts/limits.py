@@ -273,7 +273,7 @@ MISSED = frozenset(
 )
 
 
-def run_targets(simulator: Simulator, only: str, threads: int) -> int:
+def run_targets(simulator: Simulator, only: str, threads: int, seed: Settings) -> int:
     """Print the table of the targets; return how many are missed, without those of `MISSED`."""
     chosen = [target for target in targets() if only in target.name]
     heads = ("target", "wanted", "reached", "drops", "timeouts", "largest queue", "to a collector", "met")
@@ -283,10 +283,10 @@ def run_targets(simulator: Simulator, only: str, threads: int) -> int:
 
     def play(target: Target) -> tuple[bool, bool, str]:
         with TemporaryDirectory() as folder:
-            run = simulator.run(target.preset, target.settings, Path(folder) / "run")
+            run = simulator.run(target.preset, target.settings | seed, Path(folder) / "run")
         ceiling = math.inf
         if target.has_ceiling:
-            ceiling = target.ceiling(reference.run(target.preset, target.settings))
+            ceiling = target.ceiling(reference.run(target.preset, target.settings | seed))
         return target.judge(run, ceiling)
 
     near = 0
@@ -516,8 +516,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     simulator = Simulator(options.fanin, technique, options.cpu_seconds)
     if options.part == "targets":
-        simulator.technique.update({} if options.seed is None else {"run.seed": str(options.seed)})
-        return 1 if run_targets(simulator, options.only, options.threads) else 0
+        own_seed = {} if options.seed is None else {"run.seed": str(options.seed)}
+        return 1 if run_targets(simulator, options.only, options.threads, own_seed) else 0
     seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     numbers = range(options.draws) if options.draw is None else [options.draw]
     if options.draw is not None:

@@ -34,18 +34,15 @@ class Draw:
     number: int
     settings: Settings
     words: str
-    #: How many were drawn before it that no simulation of seconds carries.
-    refused: int
 
 
 def draw(seed: int, number: int) -> Draw:
     """Draw a system. Draws that no simulation of seconds carries are drawn again."""
     chance = random.Random(f"{seed}/{number}")
-    refused = 0
     while (drawn := attempt(chance)) is None:
-        refused += 1
+        pass
     settings, words = drawn
-    return Draw(number, settings, words, refused)
+    return Draw(number, settings, words)
 
 
 def log_uniform(chance: random.Random, least: float, most: float) -> float:
