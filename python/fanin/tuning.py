@@ -310,7 +310,8 @@ class _Search:
     def run(self, trials: int, batch: int) -> Iterator[int]:
         """Work until the study has `trials` trials; give the number of finished ones."""
         if not counted(self.study):
-            self.study.enqueue_trial(self._own_values(), skip_if_exists=True)
+            owner = {"owner": self.owner}
+            self.study.enqueue_trial(self._own_values(), user_attrs=owner, skip_if_exists=True)
         RUNNING.add(self.owner)
         try:
             while True:
@@ -324,15 +325,36 @@ class _Search:
                     if left <= 0:
                         self._assert_hope(is_last=True)
                         return
-                    asked = [self.study.ask(self.distributions) for _ in range(left)]
-                    opened = self._within(asked, trials)
+                    opened = self._within(self._ask(left), trials)
                 for trial in opened:
                     trial.set_user_attr("owner", self.owner)
+                    # The process of an abandoned one may have ended before it had all its values.
+                    for name, distribution in self.distributions.items():
+                        trial._suggest(name, distribution)
                 self._work([self._open(trial) for trial in opened])
                 self._assert_hope()
                 yield sum(trial.state.is_finished() for trial in counted(self.study))
         finally:
             RUNNING.discard(self.owner)
+
+    def _ask(self, wanted: int) -> list["optuna.Trial"]:
+        """Begin trials: those that wait, then new ones.
+
+        A trial has its owner from the first moment, so that one whose process ends at any moment is known
+        as abandoned. `ask` would write the owner afterwards.
+        """
+        owner = {"owner": self.owner}
+        waiting = self.study.get_trials(False, (self.state.WAITING,))[:wanted]
+        for _ in waiting:
+            self.study.ask().set_user_attr("owner", self.owner)
+        for _ in range(wanted - len(waiting)):
+            new = self.optuna.trial.create_trial(state=self.state.RUNNING, user_attrs=owner)
+            self.study.add_trial(new)
+        return [
+            self.optuna.Trial(self.study, trial._trial_id)
+            for trial in self.study.get_trials(False, (self.state.RUNNING,))
+            if trial.user_attrs.get("owner") == self.owner
+        ]
 
     def _within(self, asked: list["optuna.Trial"], trials: int) -> list["optuna.Trial"]:
         """Give back trials beyond the number of all; return the others.
@@ -374,7 +396,6 @@ class _Search:
             self.optuna.Trial(self.study, trial._trial_id)
             for trial in running
             if is_abandoned(trial.user_attrs.get("owner", ""))
-            and trial.params.keys() >= set(self.distributions)
         ]
 
     def _open(self, trial: "optuna.Trial") -> _Open:

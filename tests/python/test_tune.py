@@ -178,6 +178,25 @@ def test_an_interrupted_search_goes_on_and_does_no_point_twice(how: signal.Signa
     assert set(after) == keys, "every simulation belongs to a trial"
 
 
+@pytest.mark.parametrize("when", ["_suggest", "set_user_attr"])
+def test_a_trial_that_had_just_begun_goes_on(when: str, tmp_path: Path) -> None:
+    dies = f"""
+import os, optuna
+optuna.Trial.{when} = lambda *arguments: os._exit(9)
+"""
+    with subprocess.Popen([sys.executable, "-c", dies + SEARCH, str(tmp_path), "4"]) as process:
+        assert process.wait() == 9
+    with search(tmp_path, 4) as process:
+        printed, errors = process.communicate()
+    assert (process.returncode, printed.split()[:1]) == (0, ["4"]), errors
+    (name,) = optuna.study.get_all_study_names(storage(tmp_path))
+    states = [
+        trial.state.name for trial in optuna.load_study(study_name=name, storage=storage(tmp_path)).trials
+    ]
+    assert len(states) == 4
+    assert set(states) <= {"COMPLETE", "PRUNED"}
+
+
 def storage(folder: Path) -> Any:
     backend = optuna.storages.journal.JournalFileBackend(str(folder / "study.journal"))
     return optuna.storages.JournalStorage(backend)
@@ -190,26 +209,27 @@ def test_processes_share_a_study(tmp_path: Path) -> None:
     (name,) = optuna.study.get_all_study_names(storage(tmp_path))
     study = optuna.load_study(study_name=name, storage=storage(tmp_path))
     # Both may ask for a last batch at the same moment; what is beyond the total is given back.
-    made = [trial for trial in study.trials if "owner" in trial.user_attrs]
+    made = [trial for trial in study.trials if "given_back" not in trial.user_attrs]
     assert len(made) == 14
     assert len({trial.user_attrs["owner"] for trial in made}) == 2, "both have done their part"
 
 
 MEETING = """
-import os, pathlib, sys, time, optuna
+import os, pathlib, sys, time
+from fanin import tuning
 
-ask = optuna.study.Study.ask
+ask = tuning._Search._ask
 
 
-def ask_together(study, *arguments):
+def ask_together(search, wanted):
     # Asks when the other process is about to ask, too: both have counted the same trials.
     pathlib.Path(sys.argv[1], f"{os.getpid()}.meets").touch()
     while len(list(pathlib.Path(sys.argv[1]).glob("*.meets"))) < 2:
         time.sleep(0.01)
-    return ask(study, *arguments)
+    return ask(search, wanted)
 
 
-optuna.study.Study.ask = ask_together
+tuning._Search._ask = ask_together
 """
 
 
@@ -223,8 +243,8 @@ def test_processes_that_ask_at_once_make_no_trial_too_many(tmp_path: Path) -> No
     (name,) = optuna.study.get_all_study_names(storage(tmp_path))
     study = optuna.load_study(study_name=name, storage=storage(tmp_path))
     assert len(study.trials) > 2, "both have asked for all trials"
-    assert sum("owner" in trial.user_attrs for trial in study.trials) == 2
-    assert {trial.state.name for trial in study.trials if "owner" not in trial.user_attrs} == {"FAIL"}
+    assert sum("given_back" not in trial.user_attrs for trial in study.trials) == 2
+    assert {trial.state.name for trial in study.trials if "given_back" in trial.user_attrs} == {"FAIL"}
     # Asked for more, the study does not count those either.
     with search(tmp_path, 3) as process:
         printed, errors = process.communicate()
