@@ -1,13 +1,14 @@
 //! Certain losses: the least certain backlog against the most that the buffer holds.
 
 use fanin_network::SwitchRole;
-use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod};
+use fanin_scenario::{Buffering, PauseMode, Scenario};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
 use crate::places::QueuePlace;
 use crate::queues::part_of;
 use crate::system::SystemFigures;
+use crate::techniques::TECHNIQUES;
 
 /// Computes the bytes of one event that certainly wait at once: its first windows, less departures in the meantime. Answers are
 /// assumed to arrive with the largest spread of their delays and requests. Zero if a technique may delay answers.
@@ -18,20 +19,13 @@ pub(crate) fn sure_to_wait(
     outflow: Rate,
 ) -> Bytes {
     let t = &s.transport;
-    let windows = match t.congestion_control {
-        CongestionControl::NewReno | CongestionControl::Cubic | CongestionControl::Dctcp => {
-            t.initial_window.get()
-        }
-        CongestionControl::Static => t.static_window.get(),
-        _ => return Bytes::ZERO,
-    };
-    let answers = match s.shaping.method {
-        ShapingMethod::None => system.answers_at_once(),
-        ShapingMethod::Credits => {
-            (u64::from(s.shaping.credits) / system.fragments).min(system.answers_at_once())
-        }
-        _ => return Bytes::ZERO,
-    };
+    if TECHNIQUES.iter().any(|technique| (technique.delays_answers)(s)) {
+        return Bytes::ZERO;
+    }
+    let windows = TECHNIQUES.iter().find_map(|technique| (technique.first_window)(s));
+    let windows = windows.unwrap_or(t.initial_window.get());
+    let most = TECHNIQUES.iter().filter_map(|technique| (technique.outstanding_max)(s, system)).min();
+    let answers = most.unwrap_or(u64::MAX).min(system.answers_at_once());
     // Frames from other pods may arrive by few links, and more slowly than those of the own pod.
     let has_pods = system.has(SwitchRole::Spine);
     if has_pods || place.switch.pause.mode != PauseMode::Off {

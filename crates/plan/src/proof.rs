@@ -8,7 +8,7 @@ use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
 use fanin_network::SwitchKind;
-use fanin_scenario::{Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, WorkloadKind};
+use fanin_scenario::{Buffering, EcnMode, Scenario, WorkloadKind};
 use fanin_units::Bytes;
 
 use crate::derived::brief;
@@ -140,15 +140,14 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     let ack = u128::from(system.segments.ack_buffered_max());
     let framed = |message: Bytes| u128::from(system.segments.message(message).buffered.get());
     let segments = &system.segments;
-    let fragments = u128::from(system.fragments);
     let frame = u128::from(segments.buffered(segments.mss()));
     let (units, answers) = (u128::from(system.units / system.collectors), u128::from(system.answers));
     let collectors = u128::from(system.collectors);
     // Answers for which one collector can be waiting.
     let mut outstanding = units * answers;
-    if s.shaping.method == ShapingMethod::Credits {
-        // One more answer than the credits pay for, in any order of their return.
-        outstanding = outstanding.min(u128::from(s.shaping.credits) / fragments + 1);
+    for most in TECHNIQUES.iter().filter_map(|technique| (technique.outstanding_max)(s, system)) {
+        // One more answer than the technique permits, in any order in which it permits them.
+        outstanding = outstanding.min(u128::from(most) + 1);
     }
     let flows = outstanding.min(u128::from(system.senders));
     let Some(answer_max) = system.answer_max else {
@@ -163,11 +162,9 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     let mut frames = outstanding * u128::from(answer.segments.get());
     // The ends of answers make frames shorter than full ones. If answers have a fixed size of several frames, any two frames of
     // a window hold at least one full payload.
-    if s.transport.congestion_control == CongestionControl::Static
-        && is_fixed(system)
-        && system.answer.segments.get() > 1
-    {
-        let window = u128::from(s.transport.static_window.get());
+    let window = TECHNIQUES.iter().find_map(|technique| (technique.window_max)(s));
+    if let Some(window) = window.filter(|_| is_fixed(system) && system.answer.segments.get() > 1) {
+        let window = u128::from(window);
         data = data.min(flows * window * frame * 2);
         frames = frames.min(flows * window * 2);
     }

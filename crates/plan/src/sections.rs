@@ -1,6 +1,6 @@
 //! The plan's results, section by section.
 
-use fanin_scenario::{Scenario, ShapingMethod};
+use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::*;
@@ -257,13 +257,7 @@ pub(crate) fn credits(s: &Scenario, system: &SystemFigures, last: &Queue) -> Sec
     {
         rows.push(credits_max(buffer, last.inflow, last.outflow, &requests).erase());
     }
-    if s.shaping.method == ShapingMethod::Credits {
-        let credits = u64::from(s.shaping.credits);
-        rows.push(credit_burst(credits, &requests).erase());
-        rows.push(credit_utilisation(credits, &requests, system.last_hop, system.rtt.value).erase());
-        let time = credit_collection_time(credits, &requests, system.last_hop, system.rtt.value);
-        rows.extend(time.map(|time| time.erase()));
-    }
+    rows.extend(TECHNIQUES.iter().flat_map(|technique| (technique.credit_rows)(s, system)));
     Section { title: "Credits", rows }
 }
 

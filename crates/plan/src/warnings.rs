@@ -1,6 +1,6 @@
 //! Warnings, in sentences.
 
-use fanin_scenario::{CongestionControl, Policy, Scenario};
+use fanin_scenario::{Policy, Scenario};
 use fanin_units::{Duration, Ratio};
 
 use crate::derived::brief;
@@ -27,8 +27,8 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
             ),
         );
     }
-    let value = |name: &str| plan.find(name).map(|row| row.value.clone());
-    let base = |name: &str| value(name).map_or(0, |value| value.base_value());
+    let figures = WarningFigures { system, plan };
+    let (base, text) = (|name| figures.base(name), |name| figures.text(name));
     warn(
         base("unit_occupancy") > 1_000_000 && !system.closed_loop,
         format!(
@@ -37,31 +37,17 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
             brief(system.rate.value),
             brief(system.ideal.value),
             brief(system.processing),
-            value("unit_occupancy").map_or_else(String::new, |value| value.to_string())
+            text("unit_occupancy")
         ),
     );
-    if let Some(share) = value("credit_utilisation") {
-        warn(
-            share.base_value() < 1_000_000,
-            format!(
-                "{} credits keep only {share} of a collector's link busy; {} are needed",
-                s.shaping.credits,
-                value("credits_for_window").map_or_else(String::new, |value| value.to_string())
-            ),
-        );
-    }
-    let t = &s.transport;
-    let figures = WarningFigures { system, capacity: plan.queues[0].capacity, base: &base };
     TECHNIQUES
         .iter()
         .flat_map(|technique| (technique.warnings)(s, &figures))
         .for_each(|text| warn(true, text));
-    if let Some(share) = value("ring_rate_share") {
-        warn(
-            share.base_value() > 1_000_000,
-            format!("the limits of the rings on one port add up to {share} of its rate"),
-        );
-    }
+    warn(
+        base("ring_rate_share") > 1_000_000,
+        format!("the limits of the rings on one port add up to {} of its rate", text("ring_rate_share")),
+    );
     if !system.closed_loop && base("ring_drain_time") > 0 {
         let each = u128::from(system.collectors) * 1_000_000_000_000_000
             / u128::from(system.rate.value.get().max(1));
@@ -71,10 +57,10 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
             format!("a ring lets an event out in {}, but the next comes sooner", brief(drain)),
         );
     }
+    let t = &s.transport;
+    let starts_slowly = TECHNIQUES.iter().find_map(|technique| (technique.starts_slowly)(s));
     warn(
-        base("slow_start_rounds") > 1
-            && t.congestion_control != CongestionControl::Static
-            && (t.slow_start_after_idle || t.congestion_control == CongestionControl::Cubic),
+        base("slow_start_rounds") > 1 && starts_slowly.unwrap_or(t.slow_start_after_idle),
         format!(
             "an answer needs {} round trips in slow start; the ideal time counts one",
             base("slow_start_rounds")
@@ -96,7 +82,7 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
         format!(
             "a lost tail costs a timeout of {}: {} times the time of an undisturbed event",
             t.rto_min,
-            value("timeout_slowdown").map_or_else(String::new, |value| value.to_string())
+            text("timeout_slowdown")
         ),
     );
     warnings

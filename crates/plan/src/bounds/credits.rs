@@ -23,7 +23,7 @@ impl Requests {
     }
 
     /// Returns the number of requests that `credits` permit at once. A request is sent whole or waits (thesis §4.3.1).
-    fn concurrent(&self, credits: u64) -> u64 {
+    pub(crate) fn concurrent(&self, credits: u64) -> u64 {
         credits / self.fragments
     }
 }

@@ -6,6 +6,7 @@ use super::planned::PlannedTechnique;
 
 pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
     takes_turns: is_used,
+    delays_answers: is_used,
     unproven: |s| is_used(s).then_some("messages of a scheduler are not counted"),
     ..PlannedTechnique::NONE
 };

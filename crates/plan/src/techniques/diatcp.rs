@@ -9,8 +9,13 @@ use crate::derived::{Derivation, Derived, brief};
 use crate::event_burst::{Burst, EventBurst};
 use crate::system::SystemFigures;
 
-pub(super) const TECHNIQUE: PlannedTechnique =
-    PlannedTechnique { limit, fixes_windows: is_used, window_rows, ..PlannedTechnique::NONE };
+pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
+    limit,
+    fixes_windows: is_used,
+    first_window: |s| is_used(s).then_some(0),
+    window_rows,
+    ..PlannedTechnique::NONE
+};
 
 fn is_used(s: &Scenario) -> bool {
     s.transport.congestion_control == CongestionControl::Diatcp

@@ -9,6 +9,7 @@ use crate::system::SystemFigures;
 
 pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
     takes_turns: is_used,
+    delays_answers: is_used,
     unproven: |s| is_used(s).then_some("messages of a scheduler are not counted"),
     rows,
     ..PlannedTechnique::NONE

@@ -9,8 +9,14 @@ use crate::derived::Derivation;
 use crate::event_burst::{Burst, EventBurst};
 use crate::system::SystemFigures;
 
-pub(super) const TECHNIQUE: PlannedTechnique =
-    PlannedTechnique { limit, fixes_windows: is_used, window_rows, warnings, ..PlannedTechnique::NONE };
+pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
+    limit,
+    fixes_windows: is_used,
+    first_window: |s| is_used(s).then_some(0),
+    window_rows,
+    warnings,
+    ..PlannedTechnique::NONE
+};
 
 fn is_used(s: &Scenario) -> bool {
     s.transport.congestion_control == CongestionControl::M21tcp
@@ -50,7 +56,7 @@ fn window_rows(_: &Scenario, system: &SystemFigures, buffer: Option<Bytes>) -> V
 }
 
 fn warnings(s: &Scenario, figures: &WarningFigures<'_>) -> Vec<String> {
-    let (flows, most) = (figures.system.answers_at_once(), (figures.base)("m21tcp_senders_max"));
+    let (flows, most) = (figures.system.answers_at_once(), figures.base("m21tcp_senders_max"));
     if !is_used(s) || flows <= most {
         return Vec::new();
     }

@@ -5,15 +5,30 @@ use fanin_units::Bytes;
 
 use crate::derived::Derivation;
 use crate::event_burst::{Burst, EventBurst};
+use crate::plan::Plan;
 use crate::system::SystemFigures;
 
 /// The figures of a plan that warnings read.
 pub(crate) struct WarningFigures<'a> {
     pub(crate) system: &'a SystemFigures,
-    /// The memory of the queue before a collector; `None` without a limit.
-    pub(crate) capacity: Option<Bytes>,
+    pub(crate) plan: &'a Plan,
+}
+
+impl WarningFigures<'_> {
+    /// Returns the memory of the queue before a collector; `None` without a limit.
+    pub(crate) fn capacity(&self) -> Option<Bytes> {
+        self.plan.queues[0].capacity
+    }
+
     /// Returns the value of a row in base units; 0 if the plan lacks it.
-    pub(crate) base: &'a dyn Fn(&str) -> u64,
+    pub(crate) fn base(&self, row: &str) -> u64 {
+        self.plan.find(row).map_or(0, |row| row.value.base_value())
+    }
+
+    /// Returns the value of a row with its unit; empty if the plan lacks it.
+    pub(crate) fn text(&self, row: &str) -> String {
+        self.plan.find(row).map_or_else(String::new, |row| row.value.to_string())
+    }
 }
 
 /// The functions of one technique. Each returns nothing if the scenario does not choose the technique, rows of figures aside.
@@ -27,10 +42,22 @@ pub(crate) struct PlannedTechnique {
     pub(crate) is_signalled: fn(&Scenario) -> bool,
     /// Returns true if hosts send in turns, so that next to nothing waits in a switch.
     pub(crate) takes_turns: fn(&Scenario) -> bool,
+    /// Returns true if answers may wait at their senders, so that no bytes wait in a switch for certain.
+    pub(crate) delays_answers: fn(&Scenario) -> bool,
+    /// Returns the most answers that one collector permits at once.
+    pub(crate) outstanding_max: fn(&Scenario, &SystemFigures) -> Option<u64>,
+    /// Returns the most packets that a sender can have in flight.
+    pub(crate) window_max: fn(&Scenario) -> Option<u64>,
+    /// Returns the packets that a sender certainly sends at once, where these are not the initial window; 0 if unknown.
+    pub(crate) first_window: fn(&Scenario) -> Option<u64>,
+    /// Returns true if answers begin in slow start, where `transport.slow_start_after_idle` does not decide it.
+    pub(crate) starts_slowly: fn(&Scenario) -> Option<bool>,
     /// Returns the reason for which bytes in flight have no proven bound.
     pub(crate) unproven: fn(&Scenario) -> Option<&'static str>,
     /// Returns rows of the section on windows. The memory of the queue before a collector is `None` without a limit.
     pub(crate) window_rows: fn(&Scenario, &SystemFigures, Option<Bytes>) -> Vec<Derivation>,
+    /// Returns rows of the section on credits.
+    pub(crate) credit_rows: fn(&Scenario, &SystemFigures) -> Vec<Derivation>,
     /// Returns rows of the section on techniques.
     pub(crate) rows: fn(&Scenario, &SystemFigures) -> Vec<Derivation>,
     /// Returns sentences on settings that cannot work.
@@ -44,8 +71,14 @@ impl PlannedTechnique {
         fixes_windows: |_| false,
         is_signalled: |_| false,
         takes_turns: |_| false,
+        delays_answers: |_| false,
+        outstanding_max: |_, _| None,
+        window_max: |_| None,
+        first_window: |_| None,
+        starts_slowly: |_| None,
         unproven: |_| None,
         window_rows: |_, _, _| Vec::new(),
+        credit_rows: |_, _| Vec::new(),
         rows: |_, _| Vec::new(),
         warnings: |_, _| Vec::new(),
     };

@@ -10,6 +10,7 @@ use crate::event_burst::{Burst, EventBurst};
 pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
     limit,
     fixes_windows: is_used,
+    first_window: |s| is_used(s).then_some(0),
     unproven: |s| is_used(s).then_some("frames of SIRD are not counted"),
     ..PlannedTechnique::NONE
 };

@@ -9,17 +9,28 @@ use crate::derived::Derivation;
 use crate::event_burst::{Burst, EventBurst};
 use crate::system::SystemFigures;
 
-pub(super) const TECHNIQUE: PlannedTechnique =
-    PlannedTechnique { limit, fixes_windows: is_used, window_rows, warnings, ..PlannedTechnique::NONE };
+pub(super) const TECHNIQUE: PlannedTechnique = PlannedTechnique {
+    limit,
+    fixes_windows: is_used,
+    window_max: window,
+    first_window: window,
+    starts_slowly: |s| is_used(s).then_some(false),
+    window_rows,
+    warnings,
+    ..PlannedTechnique::NONE
+};
 
 fn is_used(s: &Scenario) -> bool {
     s.transport.congestion_control == CongestionControl::Static
 }
 
+fn window(s: &Scenario) -> Option<u64> {
+    is_used(s).then_some(s.transport.static_window.get())
+}
+
 fn limit(s: &Scenario, event: &EventBurst<'_>) -> Option<Burst> {
-    let window = s.transport.static_window.get();
     let (formula, source) = ("flows × window in frames", "ICC'15 §IV.C eq. (7)");
-    is_used(s).then(|| event.with_windows(window, formula, source, "static windows"))
+    window(s).map(|window| event.with_windows(window, formula, source, "static windows"))
 }
 
 fn window_rows(s: &Scenario, system: &SystemFigures, _: Option<Bytes>) -> Vec<Derivation> {
@@ -49,7 +60,7 @@ fn warnings(s: &Scenario, figures: &WarningFigures<'_>) -> Vec<String> {
         return warnings;
     }
     let window = s.transport.static_window;
-    if (figures.base)("in_flight_max") < (figures.base)("bdp") {
+    if figures.base("in_flight_max") < figures.base("bdp") {
         warnings
             .push(format!("windows of {window} leave the last hop idle: together they are below its BDP"));
     }
