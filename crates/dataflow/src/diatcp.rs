@@ -4,8 +4,7 @@
 //! global window (equation (9)). Shares are equal in whole segments, or larger for nearer deadlines. With more senders
 //! than segments the last receive none. Shares change with each request and each complete answer.
 //!
-//! The simulator's `techniques/diatcp` sets the windows of simulated connections, `wire/windows.rs` and `barrier/shares.rs` of
-//! `node` those of real ones.
+//! `techniques/diatcp` of `sim` sets the windows of simulated connections, `techniques/diatcp` of `node` those of real ones.
 
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -3,7 +3,7 @@
 //! The state machines of the roles are in `fanin-dataflow`; this crate drives them with sockets, files, memory and time:
 //!
 //! - [`config`] reads the file of a system, [`process`] is the main loop of a process, [`roles`] are its state machines;
-//! - [`transport`] sets socket options, [`tcp`] keeps TCP's counters, [`trace`] records its windows, and [`flows`]
+//! - [`transport`] sets socket options, [`techniques`] has those of each congestion control, [`tcp`] keeps TCP's counters, [`trace`] records its windows, and [`flows`]
 //!   numbers connections;
 //! - [`wire`] carries messages, [`codec`] encodes them, [`data`] is their payload, and [`source`] supplies the fragments;
 //! - [`mod@unit`] and [`shared`] pass events to processors, [`store`] writes events to disk, [`journal`] writes records;
@@ -50,6 +50,7 @@ pub mod source;
 pub mod store;
 pub mod succession;
 pub mod tcp;
+pub mod techniques;
 pub mod trace;
 pub mod transport;
 pub mod unit;

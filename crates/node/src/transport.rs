@@ -9,15 +9,14 @@ use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
 use fanin_units::{Duration, Packets, Ratio, wire};
 
 use crate::clock::std_duration;
+use crate::techniques::{CUBIC, LiveTechnique, Sysctl, technique};
 
 /// Largest minimum RTO that a socket option accepts; routes and namespaces accept larger ones.
 const SOCKET_RTO_MIN_MAX: Duration = RTO_MIN_LINUX;
 /// The kernel's initial window (`TCP_INIT_CWND`), segments.
 const INITIAL_WINDOW_USUAL: u64 = 10;
-/// Smallest window with a scale factor, bytes (RFC 7323 §2.2).
-const SCALED_WINDOW_MIN: u64 = 1 << 16;
 /// Substitute for a congestion control that this kernel lacks.
-const SUBSTITUTE: &str = "cubic";
+const SUBSTITUTE: &str = CUBIC.kernel_name;
 
 /// Environment of a system's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +36,9 @@ pub struct Fitted {
     pub unmet: Vec<String>,
 }
 
-/// Returns the kernel's name of a congestion control; `None` if no kernel has it.
-///
-/// `fanin_static` and `fanin_dctcp` exist while the BPF programs of `fanin-testbed` are loaded. M21TCP and DIATCP limit
-/// the window of CUBIC: M21TCP by the switches' TCP option, DIATCP by the receiver's window.
-pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
-    match control {
-        CongestionControl::NewReno => Some("reno"),
-        CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Some("cubic"),
-        CongestionControl::Bbr => Some("bbr"),
-        CongestionControl::Static => Some("fanin_static"),
-        CongestionControl::Dctcp => Some("fanin_dctcp"),
-        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => None,
-    }
+/// Returns the technique in force on a kernel: the scenario's, or the substitute.
+fn in_force(transport: &Transport) -> LiveTechnique {
+    technique(transport.congestion_control).unwrap_or(CUBIC)
 }
 
 /// Returns the options of a scenario, including those that this kernel lacks. `offered_max` is the largest receive window
@@ -57,24 +46,16 @@ pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
 pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
     let transport = &scenario.transport;
     let whole = transport.mss.get() + u64::from(wire::IP_TCP_HEADERS) >= transport.mtu.get();
-    let clamp = match transport.congestion_control {
-        // A clamp before the connection is made also sets the window scale: a smaller scale makes shares more exact.
-        // Without a scale, the kernel never reduces an offered window (`__tcp_select_window`).
-        CongestionControl::Diatcp => {
-            let most = transport.diatcp.global_window.get().saturating_mul(transport.segment_payload().get());
-            Some(most.max(SCALED_WINDOW_MIN))
-        }
-        _ => Some(transport.receive_window.get()).filter(|&bytes| bytes < offered_max),
-    };
+    let technique = in_force(transport);
+    let window = (technique.receive_window)(scenario);
+    let clamp = window.or(Some(transport.receive_window.get()).filter(|&bytes| bytes < offered_max));
     let delayed = transport.delayed_ack_timeout;
     SocketOptions {
         nodelay: Some(transport.nodelay),
-        congestion_control: Some(kernel_name(transport.congestion_control).unwrap_or(SUBSTITUTE).to_owned()),
+        congestion_control: Some(technique.kernel_name.to_owned()),
         window_clamp: clamp.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX >> 1)),
         // A buffer of fixed size keeps the kernel from raising the window while data are read (`tcp_rcv_space_adjust`).
-        receive_buffer: clamp
-            .filter(|_| transport.congestion_control == CongestionControl::Diatcp)
-            .map(|bytes| u32::try_from(2 * bytes).unwrap_or(u32::MAX >> 1)),
+        receive_buffer: window.map(|bytes| u32::try_from(2 * bytes).unwrap_or(u32::MAX >> 1)),
         quickack: (!transport.delayed_ack).then_some(true),
         rto_min: Some(std_duration(transport.rto_min)),
         rto_max: Some(std_duration(transport.rto_max)),
@@ -95,7 +76,7 @@ pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsEr
     let transport = &scenario.transport;
     let mut socket = wanted(scenario, offered_max());
     let mut unmet = Vec::new();
-    if kernel_name(transport.congestion_control).is_none() {
+    if technique(transport.congestion_control).is_none() {
         unmet.push(format!(
             "transport.congestion_control = {} (no kernel has it; {SUBSTITUTE} is used)",
             word(transport.congestion_control)
@@ -135,11 +116,10 @@ fn reason(transport: &Transport, misfit: &Misfit) -> String {
     match (error.option, misfit.instead) {
         ("congestion_control", _) => {
             let name = error.value.trim_matches('"');
-            let whence = match transport.congestion_control {
-                CongestionControl::Static | CongestionControl::Dctcp => {
-                    format!("{name} is a BPF program that is not loaded here")
-                }
-                _ => format!("{name}: {why}"),
+            let whence = if in_force(transport).is_program {
+                format!("{name} is a BPF program that is not loaded here")
+            } else {
+                format!("{name}: {why}")
             };
             format!(
                 "transport.congestion_control = {} ({whence}; {SUBSTITUTE} is used)",
@@ -177,29 +157,28 @@ fn ms(time: StdDuration) -> String {
 
 /// Returns descriptions of settings that differ from the network namespace's sysctls (`net.ipv4`).
 fn settings(transport: &Transport) -> Vec<String> {
-    let dctcp = transport.congestion_control == CongestionControl::Dctcp;
+    let technique = in_force(transport);
     let rows = [
         ("timestamps", "tcp_timestamps", transport.timestamps, &["0"][..]),
         ("sack", "tcp_sack", transport.sack, &["0"]),
         ("slow_start_after_idle", "tcp_slow_start_after_idle", transport.slow_start_after_idle, &["0"]),
-        // With 0 and 2, the kernel never requests ECN; DCTCP requests it by itself.
-        ("ecn", "tcp_ecn", transport.ecn || dctcp, &["0", "2"]),
+        // With 0 and 2, the kernel never requests ECN; a technique may request it by itself.
+        ("ecn", "tcp_ecn", transport.ecn || technique.requests_ecn, &["0", "2"]),
     ];
     let mut unmet = Vec::new();
     for (key, file, wanted, off) in rows {
         let Ok(now) = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}")) else { continue };
         let now = now.trim();
-        if off.contains(&now) == wanted && !(key == "ecn" && dctcp) {
+        if off.contains(&now) == wanted && !(key == "ecn" && technique.requests_ecn) {
             unmet.push(format!("transport.{key} = {wanted} (net.ipv4.{file} is {now} here)"));
         }
     }
-    let shrinks =
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_shrink_window").is_ok_and(|now| now.trim() == "1");
-    if transport.congestion_control == CongestionControl::Diatcp && !shrinks {
-        unmet.push(
-            "windows that shrink at once (net.ipv4.tcp_shrink_window is not 1 here: a larger window is used up first)"
-                .to_owned(),
-        );
+    for Sysctl { name, value, effect: [effect, instead] } in technique.sysctls {
+        let now = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
+        if now.is_ok_and(|now| now.trim() == *value) {
+            continue;
+        }
+        unmet.push(format!("{effect} (net.ipv4.{name} is not {value} here: {instead})"));
     }
     unmet
 }
@@ -207,10 +186,9 @@ fn settings(transport: &Transport) -> Vec<String> {
 /// Returns descriptions of settings that need a route, a switch or another kernel.
 fn beyond_loopback(transport: &Transport) -> Vec<String> {
     let mut unmet = Vec::new();
-    if transport.congestion_control == CongestionControl::M21tcp {
-        unmet.push(
-            "transport.congestion_control = \"m21tcp\" (it takes a switch between the hosts)".to_owned(),
-        );
+    if let Some(need) = in_force(transport).beyond_loopback {
+        let control = word(transport.congestion_control);
+        unmet.push(format!("transport.congestion_control = {control} ({need})"));
     }
     if transport.initial_window != Packets::new(INITIAL_WINDOW_USUAL) {
         unmet.push(format!("transport.initial_window = {} (a route sets it)", transport.initial_window));

@@ -21,8 +21,8 @@ use super::config::BarrierSystem;
 use super::error::BarrierError;
 use super::request::encode;
 use super::result::{AGGREGATOR_FILE, AggregatorResult, STARTED_FILE};
-use super::shares::AdvertisedWindows;
 use crate::clock::{ProcessClock, std_duration};
+use crate::techniques::diatcp::barrier::AdvertisedWindows;
 
 /// Maximum time until all senders are connected, and for the greeting of one sender.
 const CONNECT_MAX: Duration = Duration::from_secs(20);

@@ -11,7 +11,6 @@ mod launch;
 mod request;
 mod result;
 mod sender;
-mod shares;
 
 pub use aggregator::aggregate;
 pub use config::BarrierSystem;

@@ -17,7 +17,6 @@ mod sharing;
 mod strangers;
 mod table;
 mod timeouts;
-mod windows;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};

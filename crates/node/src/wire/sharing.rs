@@ -6,7 +6,7 @@ use fanin_scenario::Scenario;
 
 use super::backlog::QueuedMessage;
 use super::table::ConnectionTable;
-use super::windows::Windows;
+use crate::techniques::diatcp::collector::Windows;
 
 /// The window of a collector, divided among its readouts, and the requests for which it has no room yet.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fanin_node::transport::kernel_name;
+use fanin_node::techniques::{LiveTechnique, technique};
 use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
 use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 use fanin_units::{Duration, wire};
@@ -39,19 +39,17 @@ impl Techniques {
                 CongestionControl::Dctcp => Some(LoadedControl::dctcp()?),
                 _ => None,
             };
-            let m21 = match transport.congestion_control {
-                CongestionControl::M21tcp => {
-                    Some(crate::bpf::M21Hosts::load(crate::bpf::M21Parts::default())?)
-                }
-                _ => None,
-            };
+            let edits =
+                technique(transport.congestion_control).is_some_and(|technique| technique.edits_segments);
+            let m21 = edits.then(|| crate::bpf::M21Hosts::load(crate::bpf::M21Parts::default()));
+            let m21 = m21.transpose()?;
             Ok(Self { _control: control, m21 })
         }
         #[cfg(not(feature = "bpf"))]
-        match transport.congestion_control {
-            CongestionControl::Static | CongestionControl::Dctcp | CongestionControl::M21tcp => {
-                let feature =
-                    format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
+        match technique(transport.congestion_control) {
+            Some(technique) if technique.is_program || technique.edits_segments => {
+                let control = serde_json::json!(transport.congestion_control);
+                let feature = format!("`transport.congestion_control = {control}`");
                 Err(LiveRefusal::NoBpf { feature }.into())
             }
             _ => Ok(Self::default()),
@@ -89,22 +87,12 @@ impl Techniques {
     }
 }
 
-#[cfg(not(feature = "bpf"))]
-const fn word(control: CongestionControl) -> &'static str {
-    match control {
-        CongestionControl::Static => "static",
-        CongestionControl::Dctcp => "dctcp",
-        CongestionControl::M21tcp => "m21tcp",
-        _ => "this",
-    }
-}
-
-/// Returns the kernel's name of a scenario's congestion control.
+/// Returns the technique of a scenario's congestion control.
 ///
 /// # Errors
 /// If no kernel has that congestion control.
-pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, LiveRefusal> {
-    kernel_name(transport.congestion_control).ok_or_else(|| {
+pub(super) fn live_technique(transport: &Transport) -> Result<LiveTechnique, LiveRefusal> {
+    technique(transport.congestion_control).ok_or_else(|| {
         LiveRefusal::named(
             "transport.congestion_control",
             &transport.congestion_control,
@@ -115,8 +103,9 @@ pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, 
 
 /// Returns the kernel settings of every host's namespace.
 pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
+    let technique = technique(transport.congestion_control);
     let flag = |on: bool| u8::from(on).to_string();
-    let ecn = transport.ecn || transport.congestion_control == CongestionControl::Dctcp;
+    let ecn = transport.ecn || technique.is_some_and(|technique| technique.requests_ecn);
     let rto = transport.rto_min.max(RTO_MIN.0).min(RTO_MIN.1);
     // Half of a receive buffer is the window that it offers (`tcp_win_from_space`).
     let buffer = transport.receive_window.get().saturating_mul(2).clamp(8_192, 1 << 30);
@@ -134,10 +123,8 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
         ipv4("tcp_wmem", "4096 1048576 16777216".to_owned()),
         ipv4("ip_local_port_range", "32768 60999".to_owned()),
     ];
-    if transport.congestion_control == CongestionControl::Diatcp {
-        // A smaller window takes effect at once, not after the larger one is used up.
-        settings.push(ipv4("tcp_shrink_window", flag(true)));
-    }
+    let sysctls = technique.map_or(&[][..], |technique| technique.sysctls);
+    settings.extend(sysctls.iter().map(|sysctl| ipv4(sysctl.name, sysctl.value.to_owned())));
     if Path::new("/proc/sys/net/ipv4/tcp_rto_max_ms").exists() {
         let most = (transport.rto_max.as_nanos() / 1_000_000).clamp(1_000, 120_000);
         settings.push(ipv4("tcp_rto_max_ms", most.to_string()));
@@ -150,7 +137,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
 /// # Errors
 /// If no kernel has the congestion control.
 pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRefusal> {
-    let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
+    let mut words = vec!["congctl".to_owned(), live_technique(transport)?.kernel_name.to_owned()];
     let headers = u64::from(wire::IP_TCP_HEADERS);
     let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
     if transport.mss.get() + headers < transport.mtu.get() {

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fanin_dataflow::WindowShares;
-use fanin_scenario::{CongestionControl, Scenario};
+use fanin_scenario::Scenario;
+
+use super::GlobalWindow;
 
 /// Windows that a collector offers to its readouts.
 #[derive(Debug)]
@@ -54,17 +56,11 @@ impl ReadoutWindow {
 impl Windows {
     /// Creates the windows of a collector; returns `None` unless the scenario uses DIATCP.
     pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
-        let transport = &scenario.transport;
-        if transport.congestion_control != CongestionControl::Diatcp {
-            return None;
-        }
-        let diatcp = &transport.diatcp;
-        let segments = u32::try_from(diatcp.global_window.get()).unwrap_or(u32::MAX);
-        let segment = transport.segment_payload().get().max(1);
+        let global = GlobalWindow::of(scenario)?;
         Some(Self {
-            shares: WindowShares::new(segments, scenario.workload.deadline, diatcp.deadline_aware),
-            global: u64::from(segments) * segment,
-            segment,
+            shares: global.shares(scenario),
+            global: global.bytes(),
+            segment: global.segment.into(),
             readouts: BTreeMap::new(),
             start: Instant::now(),
         })
