@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fanin_node::techniques::{LiveTechnique, technique};
-use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
+use fanin_scenario::{Profile, Scenario, Transport};
 use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 use fanin_units::{Duration, wire};
 
@@ -31,6 +31,7 @@ impl Techniques {
         #[cfg(feature = "bpf")]
         {
             use crate::bpf::LoadedControl;
+            use fanin_scenario::CongestionControl;
             let control = match transport.congestion_control {
                 CongestionControl::Static => {
                     let segments = u32::try_from(transport.static_window.get()).unwrap_or(u32::MAX);
