@@ -32,7 +32,7 @@ fn played(arguments: &[&str]) -> Value {
     serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// Of frames that pass two links, 4 % are lost, within five standard deviations of so many draws.
+/// Of frames that pass two links, 4 % are lost, within five standard deviations of that number of draws.
 fn assert_share_lost(summary: &Value) {
     let network = &summary["network"];
     let [lost, packets] = ["link_losses", "packets"].map(|key| network[key].as_f64().unwrap());

@@ -27,7 +27,8 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
             ),
         );
     }
-    let figures = WarningFigures { system, plan };
+    let capacity = plan.queues[0].capacity;
+    let figures = WarningFigures { system, capacity, find: &|name| plan.find(name) };
     let (base, text) = (|name| figures.base(name), |name| figures.text(name));
     warn(
         base("unit_occupancy") > 1_000_000 && !system.closed_loop,

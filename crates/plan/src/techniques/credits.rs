@@ -41,7 +41,7 @@ fn credit_rows(s: &Scenario, system: &SystemFigures) -> Vec<Derivation> {
 
 fn warnings(s: &Scenario, figures: &WarningFigures<'_>) -> Vec<String> {
     let is_too_few = |share: &&Derivation| share.value.base_value() < 1_000_000;
-    let share = figures.plan.find("credit_utilisation").filter(is_too_few);
+    let share = (figures.find)("credit_utilisation").filter(is_too_few);
     let text = share.map(|share| {
         format!(
             "{} credits keep only {} of a collector's link busy; {} are needed",

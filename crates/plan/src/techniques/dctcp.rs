@@ -14,7 +14,7 @@ fn is_used(s: &Scenario) -> bool {
 }
 
 fn warnings(s: &Scenario, figures: &WarningFigures<'_>) -> Vec<String> {
-    let Some(capacity) = figures.capacity().filter(|_| is_used(s)) else { return Vec::new() };
+    let Some(capacity) = figures.capacity.filter(|_| is_used(s)) else { return Vec::new() };
     let (system, window_min) = (figures.system, s.transport.dctcp.window_min);
     let flows = system.answers_at_once();
     let frame = Bytes::new(system.segments.buffered(system.segments.mss()));

@@ -5,29 +5,26 @@ use fanin_units::Bytes;
 
 use crate::derived::Derivation;
 use crate::event_burst::{Burst, EventBurst};
-use crate::plan::Plan;
 use crate::system::SystemFigures;
 
 /// The figures of a plan that warnings read.
 pub(crate) struct WarningFigures<'a> {
     pub(crate) system: &'a SystemFigures,
-    pub(crate) plan: &'a Plan,
+    /// The memory of the queue before a collector; `None` without a limit.
+    pub(crate) capacity: Option<Bytes>,
+    /// Finds a row of the plan by its name.
+    pub(crate) find: &'a dyn Fn(&str) -> Option<&'a Derivation>,
 }
 
 impl WarningFigures<'_> {
-    /// Returns the memory of the queue before a collector; `None` without a limit.
-    pub(crate) fn capacity(&self) -> Option<Bytes> {
-        self.plan.queues[0].capacity
-    }
-
     /// Returns the value of a row in base units; 0 if the plan lacks it.
     pub(crate) fn base(&self, row: &str) -> u64 {
-        self.plan.find(row).map_or(0, |row| row.value.base_value())
+        (self.find)(row).map_or(0, |row| row.value.base_value())
     }
 
     /// Returns the value of a row with its unit; empty if the plan lacks it.
     pub(crate) fn text(&self, row: &str) -> String {
-        self.plan.find(row).map_or_else(String::new, |row| row.value.to_string())
+        (self.find)(row).map_or_else(String::new, |row| row.value.to_string())
     }
 }
 
