@@ -240,7 +240,7 @@ class SystemCalls:
         else:
             raise UnsupportedError(f"reading socket option {option}")
         if actual != wanted:
-            raise DifferenceError(f"{option}: expected {wanted}, got {actual}")
+            raise DifferenceError(f"{option}: expected {wanted}, not {actual}")
         return 0, None
 
     def call_ioctl(self, call: Call) -> tuple[int, str | None]:
@@ -248,7 +248,7 @@ class SystemCalls:
             raise UnsupportedError(f"ioctl {call.arguments[1]}")
         actual, wanted = int(self.connection(call).state["readable"]), int(call.arguments[2].strip("[]"))
         if actual != wanted:
-            raise DifferenceError(f"SIOCINQ: expected {wanted}, got {actual}")
+            raise DifferenceError(f"SIOCINQ: expected {wanted}, not {actual}")
         return 0, None
 
     def call_poll(self, call: Call) -> tuple[int, str | None]:
@@ -261,7 +261,7 @@ class SystemCalls:
             found = self.readiness(socket) & (set(fields["events"].split("|")) | {"POLLHUP", "POLLERR"})
             wanted = set(fields.get("revents", "0").split("|")) - {"0"}
             if found != wanted and (found or call.end is None):
-                raise DifferenceError(f"poll: expected {wanted or 'nothing'}, got {found or 'nothing'}")
+                raise DifferenceError(f"poll: expected {wanted or 'nothing'}, not {found or 'nothing'}")
             ready += bool(found)
         return ready, None
 
@@ -290,5 +290,5 @@ def verify(call: Call, result: int, error: str | None) -> None:
     if call.result is not None and (result, error) != (call.result, call.error):
         actual = f"{result} {error or ''}".strip()
         raise DifferenceError(
-            f"{call.name}: expected {call.result} {call.error or ''}".strip() + f", got {actual}"
+            f"{call.name}: expected {call.result} {call.error or ''}".strip() + f", not {actual}"
         )

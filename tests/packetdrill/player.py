@@ -226,14 +226,14 @@ class Player(SystemCalls):
         self.now = max(self.now, actual.time)
         problem = self.compare(packet, actual, connection)
         if problem:
-            raise DifferenceError(f"{problem}: {expected}, got {actual}")
+            raise DifferenceError(f"{problem}: {expected}, not {actual}")
         if event.any_time:
             return
         tolerance = max(self.tolerance, round(TOLERANCE_SHARE * (time - last_time)))
         if not time - tolerance <= actual.time <= until + tolerance:
             early, late, when = ((moment - self.origin) / SECOND for moment in (time, until, actual.time))
             wanted = f"{early:.4f}" + (f" to {late:.4f}" if event.time_end else "")
-            raise DifferenceError(f"{expected} at {wanted} s, got it at {when:.4f} s")
+            raise DifferenceError(f"{expected} at {wanted} s, found it at {when:.4f} s")
 
     def compare(self, packet: Packet, actual: Sent, connection: Connection) -> str | None:
         """Return how a packet differs from what the script expects."""
@@ -299,7 +299,7 @@ class Player(SystemCalls):
             exec(code.text, self.names)
         except AssertionError as problem:
             statement = self.failed_statement(problem, code.text)
-            raise DifferenceError(f"{statement}, got {problem}") from None
+            raise DifferenceError(f"{statement}, not {problem}") from None
         except (SyntaxError, NameError) as problem:
             raise UnsupportedError(f"code: {problem}") from None
 

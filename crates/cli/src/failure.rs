@@ -345,7 +345,7 @@ pub(crate) enum Failure {
         /// Path of the file.
         path: PathBuf,
     },
-    /// A question got no answer that can be used.
+    /// No usable answer came to a question.
     #[error("`{given}` is no answer to: {question}")]
     Unanswered {
         /// The question asked.

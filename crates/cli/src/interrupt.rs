@@ -20,7 +20,7 @@ pub(crate) fn install() {
             std::process::exit(INTERRUPTED);
         }
         if WRITING.load(Ordering::Relaxed) {
-            tell();
+            announce_stop();
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
@@ -36,14 +36,14 @@ pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
     }
     WRITING.store(true, Ordering::Relaxed);
     if STOP.load(Ordering::Relaxed) {
-        tell();
+        announce_stop();
     }
     let written = write();
     WRITING.store(false, Ordering::Relaxed);
     written
 }
 
-fn tell() {
+fn announce_stop() {
     eprintln!("stopped: writing the result; press Ctrl-C again to abort");
 }
 

@@ -16,7 +16,7 @@ fn claims_that_hold_end_with_zero() {
     let claims = table["claims"].as_array().unwrap();
     assert_eq!(claims.len(), 1);
     assert_eq!((&claims[0]["id"], &claims[0]["status"]), (&"I016".into(), &"holds".into()));
-    assert!(claims[0]["got"].as_str().unwrap().ends_with(" ms"));
+    assert!(claims[0]["measured"].as_str().unwrap().ends_with(" ms"));
     assert!(claims[0].get("why").is_none(), "a key that does not apply is absent");
 }
 
@@ -53,7 +53,7 @@ fn a_claim_that_fails_is_one() {
         let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
         let judged = &table["claims"][0];
         assert_eq!(judged["status"], status, "{judged}");
-        let outcome = judged["got"].as_str().unwrap();
+        let outcome = judged["measured"].as_str().unwrap();
         assert!(!outcome.contains("NaN") && !outcome.contains("inf"), "{outcome}");
     }
 }

@@ -187,7 +187,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
                 }
                 if direct {
                     reasons.push(format!(
-                        "Collector {collector} got it for unit {unit} to store it unprocessed, since an earlier collector \
+                        "Collector {collector} received it for unit {unit} to store it unprocessed, since an earlier collector \
                          was lost with it."
                     ));
                 }

@@ -20,7 +20,7 @@ pub trait SimulatedMachine: fmt::Debug + Send + Sync {
     fn now(&self) -> Instant;
     /// Returns the time since 1970.
     fn since_1970(&self) -> Duration;
-    /// Returns a name of the time since the machine last got power; equal for all processes since then.
+    /// Returns a name of the time since the machine was last switched on; equal for all processes since then.
     fn boot(&self) -> String;
     /// Returns the network for a new endpoint.
     fn network(&self) -> Box<dyn SimulatedNetwork>;

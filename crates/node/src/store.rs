@@ -258,7 +258,7 @@ impl StoreTask {
         }
     }
 
-    fn tell(&self, stored: Stored) {
+    fn send_stored(&self, stored: Stored) {
         // While the logger ends, the channel may have no receiver.
         let _ = self.done.send(stored);
     }
@@ -268,7 +268,7 @@ impl StoreTask {
         for job in group {
             let stream = place(job.stream);
             if self.unwritable.is_some() {
-                self.tell(Stored::Failed(job.id));
+                self.send_stored(Stored::Failed(job.id));
                 continue;
             }
             match self.add(job) {
@@ -276,7 +276,7 @@ impl StoreTask {
                 Err(error) => {
                     tracing::error!(event = job.event.0, %error, "cannot store an event");
                     self.note_unwritable(&error, job);
-                    self.tell(Stored::Failed(job.id));
+                    self.send_stored(Stored::Failed(job.id));
                 }
             }
         }
@@ -289,7 +289,7 @@ impl StoreTask {
                 }
             }
             for &(id, _) in pending.iter().filter(|(_, of)| *of == stream) {
-                self.tell(if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) });
+                self.send_stored(if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) });
             }
             let is_large = |open: &Open| open.safe.1 >= self.limit.load(Ordering::Relaxed);
             if self.files[stream].as_ref().is_some_and(is_large)
@@ -444,7 +444,7 @@ impl StoreTask {
 
     fn set_unwritable(&mut self, state: DiskState, needed: u64) {
         if self.unwritable.is_none_or(|(before, _)| before != state) {
-            self.tell(Stored::Disk(state));
+            self.send_stored(Stored::Disk(state));
         }
         self.unwritable = Some((state, needed));
     }
@@ -457,7 +457,7 @@ impl StoreTask {
         match writes {
             Ok(()) => {
                 self.unwritable = None;
-                self.tell(Stored::Disk(DiskState::Writable));
+                self.send_stored(Stored::Disk(DiskState::Writable));
             }
             Err(error) => self.set_unwritable(DiskState::of(&error), needed),
         }

@@ -40,7 +40,7 @@ fn a_sender_answers_its_aggregator_and_no_caller_without_the_key() {
     stranger.write_all(&request).unwrap();
     let mut answer = Vec::new();
     let _ = stranger.read_to_end(&mut answer);
-    assert!(answer.len() <= 64, "a stranger got {} B", answer.len());
+    assert!(answer.len() <= 64, "a stranger received {} B", answer.len());
     assert!(SharedKey::random().unwrap().greet_stream(&mut connect()).is_err());
     aggregate(&system, &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{error}"));
     sender.join().unwrap().unwrap_or_else(|error| panic!("{error}"));

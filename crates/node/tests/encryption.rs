@@ -90,7 +90,7 @@ fn attempt(address: SocketAddr, tls: Option<Tls>) -> Closed {
                 return reason;
             }
             Some(EndpointEvent::Message { .. } | EndpointEvent::Connected { .. }) | None => {
-                panic!("an unauthenticated peer got in")
+                panic!("an unauthenticated peer was let in")
             }
             Some(_) => {}
         }

@@ -172,7 +172,7 @@ fn attempt(address: &str, name: &str, key: Option<SharedKey>) -> String {
                 return reason.to_string();
             }
             Some(EndpointEvent::Message { .. } | EndpointEvent::Connected { .. }) | None => {
-                panic!("a stranger got in")
+                panic!("a stranger was let in")
             }
             Some(_) => {}
         }

@@ -202,7 +202,7 @@ impl Check<'_> {
                 }
             }
             if *number == 0 || *number > PORT_NUMBER_MAX {
-                let message = format!("a port's number lies between 1 and {PORT_NUMBER_MAX}; got {number}");
+                let message = format!("a port's number lies between 1 and {PORT_NUMBER_MAX}, not {number}");
                 problems.push(self.document.problem(&format!("{path}.number"), message));
             }
             self.is_word(&format!("{path}.name"), name, problems);
@@ -399,17 +399,17 @@ impl Check<'_> {
         let openflow = &self.spec.openflow;
         self.is_word("openflow.bridge", &openflow.bridge, problems);
         if openflow.table > TABLE_MAX {
-            let message = format!("a table has a number from 0 to {TABLE_MAX}; got {}", openflow.table);
+            let message = format!("a table has a number from 0 to {TABLE_MAX}, not {}", openflow.table);
             problems.push(self.document.problem("openflow.table", message));
         }
         let largest = u16::MAX - STAGES_ABOVE;
         if !(1..=largest).contains(&openflow.priority) {
-            let message = format!("the priority lies between 1 and {largest}; got {}", openflow.priority);
+            let message = format!("the priority lies between 1 and {largest}, not {}", openflow.priority);
             problems.push(self.document.problem("openflow.priority", message));
         }
         let last = u64::from(openflow.group) + (self.spec.collector.len() as u64).saturating_sub(1);
         if openflow.failover && last > GROUP_MAX {
-            let message = format!("groups have numbers up to {GROUP_MAX}; got {last} for the last one");
+            let message = format!("groups have numbers up to {GROUP_MAX}, not {last} for the last one");
             problems.push(self.document.problem("openflow.group", message));
         }
         if openflow.cookie == 0 {

@@ -259,7 +259,7 @@ fn mistakes_are_named_and_placed() {
     for (text, line, message) in [
         ("[[port]]\nname = \"x\"\nnumber = 1\n", 9, "`p1` and `x` have the same number"),
         ("[[port]]\nname = \"p1\"\nnumber = 3\n", 8, "`p1` names two ports"),
-        ("[[port]]\nname = \"x\"\nnumber = 0\n", 9, "between 1 and 65279; got 0"),
+        ("[[port]]\nname = \"x\"\nnumber = 0\n", 9, "between 1 and 65279, not 0"),
         ("[[port]]\nname = \"x'; reboot\"\nnumber = 3\n", 8, "is not a valid name of a port or bridge"),
         (
             "[[host]]\nname = \"x\"\nport = \"p2\"\nmac = \"02:00:00:00:00:02\"\n",
@@ -290,7 +290,7 @@ fn mistakes_are_named_and_placed() {
             "one address is IPv4, the other IPv6",
         ),
         ("[[flow]]\ncollectors = [\"d\"]\n", 8, "no [[collector]] is called `d`"),
-        ("[openflow]\npriority = 0\n", 8, "between 1 and 65530; got 0"),
+        ("[openflow]\npriority = 0\n", 8, "between 1 and 65530, not 0"),
         ("[openflow]\ncookie = 0\n", 8, "the cookie must not be 0"),
         ("[openflow]\nbridge = \"$(reboot)\"\n", 8, "is not a valid name of a port or bridge"),
         ("[openflow]\nversion = \"1.0\"\n", 8, "unknown value \"1.0\""),

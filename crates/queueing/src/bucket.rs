@@ -24,7 +24,7 @@ pub struct TokenBucket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// The rate is below or above the supported range.
-    #[error("a token bucket's rate lies between {min} and {max}; got {actual}")]
+    #[error("a token bucket's rate lies between {min} and {max}, not {actual}")]
     Rate {
         /// The rate given.
         actual: Rate,

@@ -64,7 +64,7 @@ pub enum LayoutError {
     #[error("a memory cell has at least 1 byte")]
     Cell,
     /// The bookkeeping of a frame or the cell size exceeds the maximum.
-    #[error("bookkeeping and cells are at most {max} each; got {actual}")]
+    #[error("bookkeeping and cells are at most {max} each, not {actual}")]
     Overhead {
         /// The value given.
         actual: Bytes,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use fanin_scenario::Errors;
 
 use crate::capture::Captures;
-use crate::command::{Control, Wake};
+use crate::command::{Control, WakeWorker};
 use crate::config::Config;
 use crate::control::Operation;
 use crate::datapath::Switch;
@@ -117,7 +117,7 @@ impl Running {
         let stop = Arc::new(AtomicBool::new(false));
         let system = |action| move |error| StartError::System { action, error };
         let mut wakeups = Vec::new();
-        let mut wakes: Vec<Wake> = Vec::new();
+        let mut wakes: Vec<WakeWorker> = Vec::new();
         for _ in &drivers {
             let wakeup = Arc::new(Wakeup::new().map_err(system("opening an eventfd"))?);
             let other = Arc::clone(&wakeup);
@@ -181,7 +181,7 @@ impl Running {
     /// # Panics
     /// If a worker has panicked.
     pub fn stop(mut self) -> SwitchResult {
-        self.tell();
+        self.ask_to_stop();
         let mut ended = SwitchResult { snapshot: Snapshot::default(), abandoned: 0 };
         for (number, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             let outcome = thread.join().expect("a worker of the switch has panicked");
@@ -195,7 +195,7 @@ impl Running {
         ended
     }
 
-    fn tell(&self) {
+    fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wakeups.iter().for_each(|wakeup| wakeup.wake());
     }
@@ -203,7 +203,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.tell();
+        self.ask_to_stop();
         for thread in self.threads.drain(..) {
             // The panic has been reported.
             let _ = thread.join();

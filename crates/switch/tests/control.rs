@@ -205,7 +205,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             "there is a ring `ring-8` already",
         ),
         ("POST", "/v1/rules", Some(json!({"name": "x", "ring": "no"})), 422, "ring: there is no ring `no`"),
-        ("PATCH", "/v1/rings/ring-8", Some(json!({"alarm": 80})), 422, "alarm: a share is at most 1; got 80"),
+        ("PATCH", "/v1/rings/ring-8", Some(json!({"alarm": 80})), 422, "alarm: a share is at most 1, not 80"),
         (
             "PATCH",
             "/v1/rings/ring-8",
@@ -267,7 +267,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
         ("GET", "/v1/capture", None, 400, "name a port or a ring"),
         ("GET", "/v1/capture?port=collector-8&ring=ring-8", None, 400, "one of them"),
         ("GET", "/v1/capture?port=nine", None, 404, "there is no port `nine`"),
-        ("GET", "/v1/capture?port=collector-8&seconds=601", None, 400, "from 1 to 600; got `601`"),
+        ("GET", "/v1/capture?port=collector-8&seconds=601", None, 400, "from 1 to 600, not `601`"),
     ] {
         let (answered, detail) = busy.refusal(method, path, body.as_ref());
         assert_eq!(answered, status, "{method} {path}: {detail}");

@@ -45,7 +45,7 @@ pub enum LoadError {
         name: &'static str,
     },
     /// A window of no segments, or more than a connection can have in flight.
-    #[error("a static window has 1 to {WINDOW_MAX} segments; got {given}")]
+    #[error("a static window has 1 to {WINDOW_MAX} segments, not {given}")]
     Window {
         /// The window requested.
         given: u32,

@@ -50,8 +50,7 @@ struct ClaimRow<'a> {
     place: &'a str,
     says: &'a str,
     expected: &'a str,
-    #[serde(rename = "got")]
-    outcome: &'a str,
+    measured: &'a str,
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
@@ -64,7 +63,7 @@ impl ClaimRow<'_> {
             place: self.place.to_owned(),
             says: self.says.to_owned(),
             expected: self.expected.to_owned(),
-            outcome: self.outcome.to_owned(),
+            outcome: self.measured.to_owned(),
             status: self.status.to_owned(),
             why: self.why.map(str::to_owned),
         }
@@ -170,7 +169,7 @@ fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> Clai
         place: claim.place,
         says: claim.says,
         expected: claim.expected,
-        outcome: &judged.outcome,
+        measured: &judged.outcome,
         status: judged.status(claim.known.as_ref(), has_own_duration).name(),
         why: claim.known.as_ref().map(|known| known.why),
     }
@@ -181,7 +180,7 @@ fn text(rows: &[ClaimRow<'_>]) -> String {
     for row in rows {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}  {:<9}  {} ({})", row.id, row.status, row.says, row.place);
-        let _ = writeln!(out, "{:17}expected {}\n{:17}got      {}", "", row.expected, "", row.outcome);
+        let _ = writeln!(out, "{:17}expected {}\n{:17}measured {}", "", row.expected, "", row.measured);
         if let Some(why) = row.why {
             let _ = writeln!(out, "{:17}because  {why}", "");
         }
@@ -199,13 +198,13 @@ fn text(rows: &[ClaimRow<'_>]) -> String {
 }
 
 fn markdown(rows: &[ClaimRow<'_>]) -> String {
-    let mut out = String::from("| claim | says | expected | got | status |\n|---|---|---|---|---|\n");
+    let mut out = String::from("| claim | says | expected | measured | status |\n|---|---|---|---|---|\n");
     for row in rows {
         let why = row.why.map_or_else(String::new, |why| format!(": {why}"));
         let _ = writeln!(
             out,
             "| {} ({}) | {} | {} | {} | {}{why} |",
-            row.id, row.place, row.says, row.expected, row.outcome, row.status
+            row.id, row.place, row.says, row.expected, row.measured, row.status
         );
     }
     out

@@ -305,7 +305,7 @@ impl UnitThread {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    fn tell(&self, happening: Happening) {
+    fn report(&self, happening: Happening) {
         // When the collector ends, the channel may have no receiver.
         let _ = self.happenings.send(happening);
         (self.wake)();
@@ -337,7 +337,7 @@ impl UnitThread {
                 lock(&self.desk().jobs).clear();
                 if let Some(why) = why {
                     let status = status.flatten().map_or_else(String::new, |status| format!(" ({status})"));
-                    self.tell(Happening::Lost { unit: self.unit, why: why + &status });
+                    self.report(Happening::Lost { unit: self.unit, why: why + &status });
                 }
             } else if let Some(child) = child {
                 let status = self.end(child);
@@ -350,7 +350,7 @@ impl UnitThread {
                     && failures >= FAILURES_MAX
                     && !has_served
                 {
-                    self.tell(Happening::Hopeless { unit: self.unit, status });
+                    self.report(Happening::Hopeless { unit: self.unit, status });
                 }
             }
             if began.elapsed() >= WELL_AFTER {
@@ -407,7 +407,7 @@ impl UnitThread {
         let pid = process.as_raw_nonzero().get();
         *lock(&self.desk().process) = Some(pidfd_open(process, PidfdFlags::empty())?);
         let mut area: Option<SharedMemory> = None;
-        self.tell(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()), version });
+        self.report(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()), version });
         let mut busy = None;
         while !self.is_stopping() {
             let job = if busy.is_none() { lock(&self.desk().jobs).pop_front() } else { None };
@@ -427,7 +427,7 @@ impl UnitThread {
             }
             let decision =
                 protocol::decode_decision(&frame).ok_or_else(|| wrong("it decided something unknown"))?;
-            self.tell(Happening::Decided { unit: self.unit, event, decision });
+            self.report(Happening::Decided { unit: self.unit, event, decision });
         }
         Ok(())
     }

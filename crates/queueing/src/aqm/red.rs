@@ -35,7 +35,7 @@ pub struct RedSettings {
 pub enum RedError {
     /// The thresholds differ in measure, are out of order, or exceed 2^36 bytes or frames.
     #[error(
-        "the lower threshold must lie below the upper one and in the same measure; got {min:?} and {max:?}"
+        "the lower threshold must lie below the upper one and in the same measure; these are {min:?} and {max:?}"
     )]
     Thresholds {
         /// The lower threshold given.
@@ -44,7 +44,7 @@ pub enum RedError {
         max: Depth,
     },
     /// A ratio above 1, or a weight of zero.
-    #[error("the {parameter} must be above 0 and at most 1; got {actual}")]
+    #[error("the {parameter} must be above 0 and at most 1, not {actual}")]
     Ratio {
         /// The setting that is wrong.
         parameter: &'static str,

@@ -70,7 +70,7 @@ pub enum RingError {
         max: usize,
     },
     /// The capacity is zero or too large, or more frames are reserved than the ring may hold.
-    #[error("a ring holds 1 to {max} frames; got {actual}, of which {reserved} reserved")]
+    #[error("a ring holds 1 to {max} frames, not {actual}, of which {reserved} reserved")]
     Frames {
         /// The requested depth.
         actual: u32,

@@ -154,5 +154,5 @@ fn impossible_rings_are_refused() {
     let error = output(&settings).ring(Some(0)).unwrap_err().to_string();
     assert!(error.contains("100 b/s"), "{error}");
     let error = RingOutput::new(&Daqrings { frames: 0, ..settings }, 20).err().unwrap().to_string();
-    assert!(error.contains("got 0"), "{error}");
+    assert!(error.contains("not 0"), "{error}");
 }

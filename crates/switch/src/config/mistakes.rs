@@ -99,7 +99,7 @@ fn check_rate(key: &'static str, rate: Option<Rate>, burst: Bytes, mistakes: &mu
 
 fn check_share(key: &'static str, share: Ratio, mistakes: &mut Vec<Mistake>) {
     if share > Ratio::ONE {
-        mistakes.push(Mistake::new(key, format!("a share is at most 1; got {share}")));
+        mistakes.push(Mistake::new(key, format!("a share is at most 1, not {share}")));
     }
 }
 
@@ -107,7 +107,7 @@ fn check_buffer(key: &'static str, buffer: Option<Bytes>, mistakes: &mut Vec<Mis
     if let Some(buffer) = buffer
         && buffer < FRAME_MIN
     {
-        let message = format!("a buffer holds at least a frame of {FRAME_MIN}; got {buffer}");
+        let message = format!("a buffer holds at least a frame of {FRAME_MIN}, not {buffer}");
         mistakes.push(Mistake::new(key, message));
     }
 }
@@ -117,7 +117,7 @@ fn check_frames(key: &'static str, holder: &str, frames: Option<Packets>, mistak
     if let Some(frames) = frames
         && (frames.is_zero() || frames.get() > RING_FRAMES_MAX.into())
     {
-        let message = format!("{holder} holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
+        let message = format!("{holder} holds 1 to {RING_FRAMES_MAX} frames, not {frames}");
         mistakes.push(Mistake::new(key, message));
     }
 }
@@ -153,7 +153,7 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
                 .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
         );
     } else if let Some(frame) = frame.filter(|frame| !(FRAME_MIN..=FRAME_MAX).contains(frame)) {
-        let message = format!("a full frame takes {FRAME_MIN} to {FRAME_MAX}; got {frame}");
+        let message = format!("a full frame takes {FRAME_MIN} to {FRAME_MAX}, not {frame}");
         mistakes.push(Mistake::new("mark", message));
     } else if let Err(error) = aqm_of(Some(mark), Bytes::new(1500), None) {
         mistakes.push(Mistake::new("mark", error.to_string()));
@@ -164,12 +164,12 @@ impl SwitchSpec {
     pub(crate) fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         if !(68..=9000).contains(&self.mtu.get()) {
-            let message = format!("an MTU lies between 68 B and 9000 B; got {}", self.mtu);
+            let message = format!("an MTU lies between 68 B and 9000 B, not {}", self.mtu);
             mistakes.push(Mistake::new("mtu", message));
         }
         if self.memory < MEMORY_MIN || self.memory > MEMORY_MAX {
             let message =
-                format!("packet memory lies between {MEMORY_MIN} and {MEMORY_MAX}; got {}", self.memory);
+                format!("packet memory lies between {MEMORY_MIN} and {MEMORY_MAX}, not {}", self.memory);
             mistakes.push(Mistake::new("memory", message));
         }
         let distinct: HashSet<_> = self.cores.iter().collect();
@@ -186,12 +186,12 @@ impl SwitchSpec {
         if self.mac_age < Duration::from_secs(1) {
             mistakes.push(Mistake::new(
                 "mac_age",
-                format!("stations are remembered for 1 s at least; got {}", self.mac_age),
+                format!("stations are remembered for 1 s at least, not {}", self.mac_age),
             ));
         }
         if self.mac_hold > self.mac_age {
             let message =
-                format!("a station is held for at most `mac_age`, {}; got {}", self.mac_age, self.mac_hold);
+                format!("a station is held for at most `mac_age` ({}), not {}", self.mac_age, self.mac_hold);
             mistakes.push(Mistake::new("mac_hold", message));
         }
         if self.drain > Duration::from_secs(600) {
@@ -216,7 +216,7 @@ impl SwitchSpec {
             }
         }
         if self.module_ports == 0 {
-            mistakes.push(Mistake::new("module_ports", "a module has at least 1 port; got 0"));
+            mistakes.push(Mistake::new("module_ports", "a module has at least 1 port, not 0"));
         }
         if self.buffering == Buffering::DynamicThreshold && self.alpha.is_zero() {
             mistakes.push(
@@ -361,7 +361,7 @@ impl M21Spec {
         }
         if self.mss.is_zero() || self.mss > Bytes::new(9000) {
             mistakes
-                .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B; got {}", self.mss)));
+                .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B, not {}", self.mss)));
         }
         if self.flows == 0 || self.flows > 1 << 20 {
             mistakes.push(Mistake::new("m21", "the stage counts 1 to 1048576 flows"));
@@ -369,7 +369,7 @@ impl M21Spec {
         if self.idle < Duration::from_millis(1) {
             mistakes.push(Mistake::new(
                 "m21",
-                format!("a flow is remembered for 1 ms at least; got {}", self.idle),
+                format!("a flow is remembered for 1 ms at least, not {}", self.idle),
             ));
         }
         if self.buffer.is_none() && buffering != Buffering::Dedicated {
@@ -428,7 +428,7 @@ impl RingSpec {
             ),
             (_, Some(bytes)) if bytes < FRAME_MIN || bytes > memory => {
                 let message =
-                    format!("a ring holds {FRAME_MIN} to {memory}, all of the packet memory; got {bytes}");
+                    format!("a ring holds {FRAME_MIN} to {memory}, all of the packet memory, not {bytes}");
                 mistakes.push(
                     Mistake::new("bytes", message).help("lower `bytes`, or raise `memory` of [switch]"),
                 );
@@ -527,6 +527,6 @@ impl WaySpec {
 
 fn check_table(table: u16, min: u16, mistakes: &mut Vec<Mistake>) {
     if !(min..=TABLE_MAX).contains(&table) {
-        mistakes.push(Mistake::new("table", format!("there are tables {min} to {TABLE_MAX}; got {table}")));
+        mistakes.push(Mistake::new("table", format!("there are tables {min} to {TABLE_MAX}, not {table}")));
     }
 }

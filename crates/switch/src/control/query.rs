@@ -72,7 +72,7 @@ impl Query {
             match parameter.kind {
                 ParameterKind::Text if value.is_empty() || value.chars().count() > TEXT_BYTES_MAX => {
                     let length = value.chars().count();
-                    return Err(bad(format!("`{name}` has 1 to {TEXT_BYTES_MAX} characters; got {length}")));
+                    return Err(bad(format!("`{name}` has 1 to {TEXT_BYTES_MAX} characters, not {length}")));
                 }
                 ParameterKind::Text => {
                     query.texts.insert(parameter.name, value);
@@ -83,7 +83,7 @@ impl Query {
                         .and_then(|value| value.parse().ok())
                         .filter(|number| (min..=max).contains(number));
                     let wrong =
-                        || bad(format!("`{name}` is a whole number from {min} to {max}; got `{value}`"));
+                        || bad(format!("`{name}` is a whole number from {min} to {max}, not `{value}`"));
                     query.numbers.insert(parameter.name, number.ok_or_else(wrong)?);
                 }
             }
@@ -164,11 +164,11 @@ mod tests {
     fn mistakes_are_named() {
         for (text, message) in [
             ("prot=a", "unknown parameter `prot`; known here: port, seconds"),
-            ("seconds=0", "from 1 to 600; got `0`"),
-            ("seconds=+7", "from 1 to 600; got ` 7`"),
+            ("seconds=0", "from 1 to 600, not `0`"),
+            ("seconds=+7", "from 1 to 600, not ` 7`"),
             ("seconds=99999999999999999999", "from 1 to 600"),
             ("port=a&port=b", "`port` is given twice"),
-            ("port=", "1 to 64 characters; got 0"),
+            ("port=", "1 to 64 characters, not 0"),
             ("port=%zz", "not percent-encoded"),
             ("port=%ff", "not percent-encoded"),
         ] {

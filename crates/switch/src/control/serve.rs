@@ -296,7 +296,7 @@ async fn answer(
         let kind =
             request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
         if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-            let detail = format!("the body is application/json; got {kind}");
+            let detail = format!("the body is application/json, not {kind}");
             return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         match timeout(BODY_TIMEOUT, collect(request.into_body(), BODY_BYTES_MAX)).await {
