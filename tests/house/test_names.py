@@ -12,23 +12,36 @@ from pathlib import Path
 from sources import NOISE, without_noise
 
 ROOT = Path(__file__).resolve().parents[2]
-# A type by its definition, or as the first word of a macro that defines it: `section!(Load {`.
-TYPE = re.compile(r"\b(?:struct|enum|union|trait)\s+(\w+)|^\w+!\s*[({]\s*([A-Z]\w*)\s*\{", re.MULTILINE)
+# A type by its definition, as an alias, or as the first word of a macro that defines it: `section!(Load {`.
+# Associated types are indented.
+TYPE = re.compile(
+    r"\b(?:struct|enum|union|trait)\s+(\w+)|^(?:pub(?:\([^)]*\))? )?type (\w+)"
+    r"|^\w+!\s*[({]\s*([A-Z]\w*)\s*\{",
+    re.MULTILINE,
+)
 
-# One idea that each place has its own of: a command's arguments, an error, settings, a count.
-RECUR = frozenset(("Arguments", "Config", "Counters", "Error", "ReadError", "WriteError"))
+# One idea that each place has its own of: a command's arguments, an error, a result, settings, a count.
+RECUR = frozenset(("Arguments", "Config", "Counters", "Error", "ReadError", "Result", "WriteError"))
 # As a whole name, in either case; as a part of one; and at its beginning.
 EMPTY = re.compile(
     r"what|who|whom|whose|rise|fall|(?:.*_)?got(?:_.*)?|(?:test_)?(?:what|who|whom|whose)_.*", re.IGNORECASE
 )
+
+# In texts and comments. The other words are found by test_words.py.
+EMPTY_WORD = re.compile(r"\bgot\b", re.IGNORECASE)
+
+
+def types(text: str) -> list[str]:
+    """Return the names of the types that a source defines."""
+    return ["".join(names) for names in TYPE.findall(without_noise(text))]
 
 
 def places() -> dict[str, list[str]]:
     """Return each name that several types have, with the files that define them."""
     found = defaultdict(list)
     for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
-        for defined, made in TYPE.findall(without_noise(path.read_text())):
-            found[defined or made].append(str(path.relative_to(ROOT)))
+        for name in types(path.read_text()):
+            found[name].append(str(path.relative_to(ROOT)))
     return {name: files for name, files in found.items() if len(files) > 1}
 
 
@@ -74,6 +87,28 @@ SOURCES = {
 }
 
 
+def empty_texts() -> Iterator[str]:
+    """Yield each text and comment in the sources with a word that says no meaning, with its place."""
+    for folder, names in SOURCES.items():
+        suffix = "rs" if names is rust_names else "py"
+        for path in sorted((ROOT / folder).glob(f"**/*.{suffix}")):
+            if path != Path(__file__).resolve():
+                for number, line in enumerate(path.read_text().splitlines(), 1):
+                    if EMPTY_WORD.search(line):
+                        yield f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def test_texts_say_a_meaning() -> None:
+    found = list(empty_texts())
+    assert not found, 'write "not {actual}", "received" or another verb:\n' + "\n".join(found)
+
+
+def test_words_of_texts_are_found() -> None:
+    assert EMPTY_WORD.search('"at most 1; got {share}"')
+    assert EMPTY_WORD.search("// Got it.")
+    assert not EMPTY_WORD.search("forgotten, ergot")
+
+
 def test_names_say_a_meaning() -> None:
     found = list(empty_names())
     assert not found, "call these by their meaning (docs/style.md):\n" + "\n".join(found)
@@ -92,7 +127,12 @@ def test_types_of_macros_are_found() -> None:
         "section!(\n    Load {\n        last_hop: f64,\n    }\n);\n"
         "pub struct Summary;\n    matches!(Load { last_hop });\n"
     )
-    assert [defined or made for defined, made in TYPE.findall(source)] == ["Load", "Summary"]
+    assert types(source) == ["Load", "Summary"]
+
+
+def test_aliases_are_types() -> None:
+    source = "type Row = u8;\npub(crate) type Wake<'a> = &'a u8;\nimpl T for S {\n    type Target = u8;\n}\n"
+    assert types(source) == ["Row", "Wake"]
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ use crate::table::{SizesTable, SizesTableError};
 use crate::{Events, ReadError, sample};
 
 /// A name, and the function that returns the bytes.
-type Sample = (&'static str, fn() -> Vec<u8>);
+type ShippedSample = (&'static str, fn() -> Vec<u8>);
 
 /// The samples that come with the crate, by name; a file with the same name has precedence.
-const SAMPLES: [Sample; 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
+const SAMPLES: [ShippedSample; 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
 
 /// Largest table of models; tables are small.
 const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);

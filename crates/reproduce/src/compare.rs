@@ -7,7 +7,7 @@ use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::{Buffering, CongestionControl, EcnMode, Errors, Loaded, Scenario, load};
 use fanin_units::Bytes;
 
-use crate::Progress;
+use crate::OnProgress;
 
 /// A technique with the settings of the comparison.
 #[derive(Debug, PartialEq, Eq)]
@@ -234,7 +234,7 @@ pub fn compare(
     &ComparedSettings { first, last, seeds }: &ComparedSettings<'_>,
     threads: usize,
     stop: &AtomicBool,
-    progress: Progress<'_>,
+    progress: OnProgress<'_>,
     each: &mut dyn FnMut(&'static Technique, &Loaded, &RunOutcome),
 ) -> Result<Vec<Compared>, Errors> {
     let with = |source: &str, sets: &[&str], seed: Option<u64>| -> Result<Loaded, Errors> {

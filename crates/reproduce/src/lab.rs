@@ -140,7 +140,7 @@ pub enum LabError {
 }
 
 /// A function that is called after each run, with the number of finished runs and of all runs.
-pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Simulates the runs of the claims on `threads` threads, and judges each claim. `duration` replaces the measured time of every
 /// run. When all runs are done, `each` is called with every outcome.
@@ -152,7 +152,7 @@ pub fn reproduce(
     duration: Option<&str>,
     threads: usize,
     stop: &AtomicBool,
-    progress: Progress<'_>,
+    progress: OnProgress<'_>,
     each: &mut dyn FnMut(&ClaimRun, &Loaded, &RunOutcome),
 ) -> Result<Vec<Judged>, LabError> {
     let mut points: BTreeMap<&ClaimRun, usize> = BTreeMap::new();

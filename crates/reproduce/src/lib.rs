@@ -22,7 +22,7 @@ mod windows;
 pub use claim::Claim;
 pub use compare::{Compared, ComparedSettings, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Known, Status};
-pub use lab::{ClaimRun, DURATION, LabError, PointResult, Progress, reproduce};
+pub use lab::{ClaimRun, DURATION, LabError, OnProgress, PointResult, reproduce};
 pub use needs::{TECHNIQUE_NEEDS, TechniqueNeeds};
 
 /// Returns all claims of the papers that a simulation can check, in the order of the papers and their sections.

@@ -207,12 +207,12 @@ impl Commands {
 }
 
 /// A function that wakes a sleeping worker.
-pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
+pub(crate) type WakeWorker = Box<dyn Fn() + Send + Sync>;
 
 struct Line {
     queue: SyncSender<Request>,
     pending: Arc<AtomicBool>,
-    wake: Wake,
+    wake: WakeWorker,
 }
 
 /// Sends a request to every worker and collects the answers.
@@ -254,7 +254,7 @@ impl std::fmt::Debug for Control {
 
 impl Control {
     /// Makes one queue for each worker; `wakes` wakes the workers.
-    pub(crate) fn new(wakes: Vec<Wake>) -> (Self, Vec<Commands>) {
+    pub(crate) fn new(wakes: Vec<WakeWorker>) -> (Self, Vec<Commands>) {
         let (mut lines, mut ends) = (Vec::new(), Vec::new());
         for wake in wakes {
             let (queue, end) = sync_channel(QUEUE_LEN);
@@ -315,7 +315,7 @@ mod tests {
         answers: &[Result<(), CommandError>],
         command: &Command,
     ) -> (Result<Reply, CommandError>, Vec<usize>) {
-        let (control, ends) = Control::new(answers.iter().map(|_| Box::new(|| ()) as Wake).collect());
+        let (control, ends) = Control::new(answers.iter().map(|_| Box::new(|| ()) as WakeWorker).collect());
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let worker = |(commands, answer): (Commands, Result<(), CommandError>)| {

@@ -36,18 +36,18 @@ impl Availability {
 }
 
 /// A feature, and the function that checks for it.
-type Row = (Feature, fn() -> Availability);
+type FeatureRow = (Feature, fn() -> Availability);
 
 const fn row(
     name: &'static str,
     needed_for: &'static str,
     how: &'static str,
     look: fn() -> Availability,
-) -> Row {
+) -> FeatureRow {
     (Feature { name, needed_for, how }, look)
 }
 
-const ROWS: [Row; 15] = [
+const ROWS: [FeatureRow; 15] = [
     row("CAP_NET_ADMIN", "every live network", "this process's capabilities", || {
         capability(CapabilitySet::NET_ADMIN)
     }),

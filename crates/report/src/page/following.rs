@@ -6,12 +6,12 @@ use super::swept::{label, lower, quantity, swept};
 use crate::RunResult;
 
 /// A setting with every result's value.
-type Setting = (String, Vec<Option<String>>);
+type LeadingSetting = (String, Vec<Option<String>>);
 
 /// Returns the settings that span a page's charts, and those that follow one of them. A setting follows another if one is a
 /// monotonic function of the other. The pairs of their values are then a line, not a plane.
-pub(super) fn leading_and_following(results: &[RunResult]) -> (Vec<Setting>, Vec<(String, String)>) {
-    let mut leading: Vec<Setting> = Vec::new();
+pub(super) fn leading_and_following(results: &[RunResult]) -> (Vec<LeadingSetting>, Vec<(String, String)>) {
+    let mut leading: Vec<LeadingSetting> = Vec::new();
     let mut following = Vec::new();
     for (key, values) in swept(results) {
         match leading.iter().find(|(_, others)| moves_with(&values, others)) {

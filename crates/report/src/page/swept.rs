@@ -17,9 +17,9 @@ use crate::{RunResult, Summary};
 const LOG_FROM: f64 = 20.0;
 
 /// A result's settings by their dotted names.
-type Flat = BTreeMap<String, Value>;
+type FlatSettings = BTreeMap<String, Value>;
 
-fn flatten(prefix: &str, tree: &toml::Table, ignored: &[&str], out: &mut Flat) {
+fn flatten(prefix: &str, tree: &toml::Table, ignored: &[&str], out: &mut FlatSettings) {
     for (key, value) in tree {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value {
@@ -30,9 +30,9 @@ fn flatten(prefix: &str, tree: &toml::Table, ignored: &[&str], out: &mut Flat) {
     }
 }
 
-fn flat(result: &RunResult, ignored: &[&str]) -> Option<Flat> {
+fn flat(result: &RunResult, ignored: &[&str]) -> Option<FlatSettings> {
     let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
-    let mut out = Flat::new();
+    let mut out = FlatSettings::new();
     flatten("", &tree, ignored, &mut out);
     // The JSON of a sweep has only the swept settings, which are not enough to decide.
     if out.contains_key("workload.kind") {
@@ -50,8 +50,8 @@ fn plain(value: &Value) -> String {
 /// it. Results without a known scenario count as equal.
 pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let ignored = ignored(results);
-    let flats: Vec<Option<Flat>> = results.iter().map(|result| flat(result, ignored)).collect();
-    let known: Vec<&Flat> = flats.iter().flatten().collect();
+    let flats: Vec<Option<FlatSettings>> = results.iter().map(|result| flat(result, ignored)).collect();
+    let known: Vec<&FlatSettings> = flats.iter().flatten().collect();
     let keys: BTreeSet<&String> = known.iter().flat_map(|flat| flat.keys()).collect();
     keys.into_iter()
         .filter(|key| known.windows(2).any(|pair| pair[0].get(*key) != pair[1].get(*key)))

@@ -114,7 +114,7 @@ fn check(document: &Document) -> Result<LoadedConfig, Errors> {
 }
 
 /// The place of the first use of each name.
-type Names<'a> = HashMap<&'a str, String>;
+type StationNames<'a> = HashMap<&'a str, String>;
 
 impl Config {
     /// Checks a configuration from a program.
@@ -236,7 +236,7 @@ impl Config {
         check("port", "interface", "ports on the interface", &mut { interfaces });
         let devices = ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.dpdk.as_deref()?)));
         check("port", "dpdk", "ports on the device", &mut { devices });
-        let mut stations = Names::new();
+        let mut stations = StationNames::new();
         let texts: Vec<String> = self
             .station
             .iter()

@@ -42,15 +42,15 @@ type Result = std::result::Result<(), Error>;
 type Labels<'a> = &'a [(&'static str, &'a str)];
 
 /// Name, help and value.
-type Row<T, V> = (&'static str, &'static str, fn(&T) -> V);
+type MetricRow<T, V> = (&'static str, &'static str, fn(&T) -> V);
 
-const PORT_TALLIES: &[Row<PortSnapshot, Tally>] = &[
+const PORT_TALLIES: &[MetricRow<PortSnapshot, Tally>] = &[
     ("port_received", "received by a port", |port| port.received),
     ("port_sent", "that the driver of a port took to send", |port| port.sent),
     ("port_flooded", "received by a port and flooded", |port| port.flooded),
 ];
 
-const PORT_COUNTERS: &[Row<PortSnapshot, u64>] = &[
+const PORT_COUNTERS: &[MetricRow<PortSnapshot, u64>] = &[
     ("port_missed_frames", "Frames that the driver of a port lost before the switch saw them.", |port| {
         port.missed
     }),
@@ -63,20 +63,20 @@ const PORT_COUNTERS: &[Row<PortSnapshot, u64>] = &[
     ("port_pauses_sent_frames", "PAUSE frames sent by a port.", |port| port.pauses_sent),
 ];
 
-const PORT_GAUGES: &[Row<PortSnapshot, u64>] = &[
+const PORT_GAUGES: &[MetricRow<PortSnapshot, u64>] = &[
     ("port_up", "1 if a port has a link.", |port| port.is_up.into()),
     ("port_paused", "1 while a PAUSE frame holds a port.", |port| port.is_paused.into()),
     ("port_delayed_frames", "Frames that the impairment of a port holds.", |port| port.delayed),
     ("port_stations", "Stations learned behind a port.", |port| port.stations.into()),
 ];
 
-const QUEUE_TALLIES: &[Row<QueueSnapshot, Tally>] = &[
+const QUEUE_TALLIES: &[MetricRow<QueueSnapshot, Tally>] = &[
     ("queue_enqueued", "that a queue accepted", |queue| queue.enqueued),
     ("queue_departed", "that left a queue", |queue| queue.departed),
     ("queue_marked", "that were marked in a queue", |queue| queue.marked),
 ];
 
-const QUEUE_GAUGES: &[Row<QueueSnapshot, u64>] = &[
+const QUEUE_GAUGES: &[MetricRow<QueueSnapshot, u64>] = &[
     ("queue_frames", "Frames that a queue holds.", |queue| queue.frames),
     ("queue_bytes", "Bytes that a queue holds.", |queue| queue.bytes),
     ("queue_high_water_frames", "The most frames in a queue since the marks were reset.", |queue| {
@@ -97,12 +97,12 @@ const QUEUE_GAUGES: &[Row<QueueSnapshot, u64>] = &[
     ),
 ];
 
-const WORKER_COUNTERS: &[Row<WorkerSnapshot, u64>] = &[
+const WORKER_COUNTERS: &[MetricRow<WorkerSnapshot, u64>] = &[
     ("worker_rounds", "Rounds of a worker over its ports.", |worker| worker.rounds),
     ("worker_busy_rounds", "Rounds of a worker in which a frame moved.", |worker| worker.busy_rounds),
 ];
 
-const WORKER_GAUGES: &[Row<WorkerSnapshot, u64>] = &[
+const WORKER_GAUGES: &[MetricRow<WorkerSnapshot, u64>] = &[
     ("worker_chunks", "Chunks of packet memory of a worker.", |worker| worker.chunks),
     (
         "worker_free_chunks",

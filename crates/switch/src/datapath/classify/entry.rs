@@ -6,8 +6,8 @@ use crate::address::Vlan;
 use crate::config::{PortRange, RuleSpec};
 
 use super::key::{
-    DESTINATION_PORT_SHIFT, FROM, FROM_MIDDLE, HIGH, KeyDepth, PROTOCOL_SHIFT, SOURCE_PORT_SHIFT, TO,
-    TO_MIDDLE, VERSION_SHIFT, WORDS, Words,
+    DESTINATION_PORT_SHIFT, FROM, FROM_MIDDLE, HIGH, KeyDepth, KeyWords, PROTOCOL_SHIFT, SOURCE_PORT_SHIFT,
+    TO, TO_MIDDLE, VERSION_SHIFT, WORDS,
 };
 
 /// The action of a rule.
@@ -62,8 +62,8 @@ impl RuleMatch {
 /// Values and masks of a rule; a rule with ranges of ports has several entries.
 #[derive(Debug, Clone)]
 pub(super) struct RuleEntry {
-    pub(super) value: Words,
-    pub(super) mask: Words,
+    pub(super) value: KeyWords,
+    pub(super) mask: KeyWords,
     pub(super) found: RuleMatch,
 }
 

@@ -5,7 +5,7 @@ use crate::frame::{ETHERTYPE_IPV4, Ethernet, IpHeader, TCP, UDP};
 /// Words of a key: destination address and VLAN, source address and input, then the words named below. One word holds
 /// the fields of rules for collectors, so that most rules cost one comparison.
 pub(super) const WORDS: usize = 7;
-pub(super) type Words = [u64; WORDS];
+pub(super) type KeyWords = [u64; WORDS];
 
 /// The low 32 bits of the IP destination; from bit 32 on the version, from bit 40 on the protocol.
 pub(super) const TO: usize = 2;
@@ -31,7 +31,7 @@ pub(super) enum KeyDepth {
 
 /// The key of one frame.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RuleKey(Words);
+pub(super) struct RuleKey(KeyWords);
 
 impl RuleKey {
     /// Reads the key of a frame from an input port and a VLAN. Words beyond `depth` may stay zero.

@@ -12,7 +12,7 @@ use crate::frame::Ethernet;
 
 use entry::add_entries;
 pub(super) use entry::{RuleAction, RuleMatch};
-use key::{KeyDepth, RuleKey, Words};
+use key::{KeyDepth, KeyWords, RuleKey};
 use table::RuleGroup;
 
 /// The rules of one output.
@@ -32,7 +32,7 @@ impl Classifier {
         for (number, rule, action, input) in rules {
             add_entries(&mut entries, rule, input, RuleMatch::new(rule.priority, number, action));
         }
-        let mut masks: Vec<Words> = Vec::new();
+        let mut masks: Vec<KeyWords> = Vec::new();
         for entry in &entries {
             if !masks.contains(&entry.mask) {
                 masks.push(entry.mask);

@@ -1,7 +1,7 @@
 //! Hash tables of rules that match the same bits.
 
 use super::entry::{RuleEntry, RuleMatch};
-use super::key::{RuleKey, WORDS, Words};
+use super::key::{KeyWords, RuleKey, WORDS};
 
 /// Rules that match the same bits.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ enum RuleTable {
 
 impl RuleGroup {
     /// Makes the group of the entries with this mask.
-    pub(super) fn new(mask: &Words, entries: &[RuleEntry]) -> Self {
+    pub(super) fn new(mask: &KeyWords, entries: &[RuleEntry]) -> Self {
         let mut used = [(0, 0); WORDS];
         let mut len = 0;
         for (word, &bits) in (0u8..).zip(mask).filter(|&(_, &bits)| bits != 0) {
