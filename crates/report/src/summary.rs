@@ -59,30 +59,30 @@ pub struct MeasuredPeriod {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventCounts {
-    /// Given to a collector.
+    /// Number of events that were assigned to a collector.
     pub assigned: u64,
-    /// Complete at the collector.
+    /// Number of events of which a collector received every fragment.
     pub collected: u64,
-    /// Accepted by a processing unit.
+    /// Number of events that a processing unit accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<u64>,
-    /// Rejected by a processing unit.
+    /// Number of events that a processing unit rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<u64>,
-    /// Written by a logger.
+    /// Number of accepted events that a logger wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
-    /// Written by a logger undecided, because a processing unit or a collector was lost; absent where none was.
+    /// Number of events that a logger wrote undecided, because a processing unit or a collector was lost; absent where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debug: Option<u64>,
-    /// Lost, also in the warm-up or after the measured time. `assigned` counts them, too.
+    /// Number of lost events, also in the warm-up or after the measured time. `assigned` counts them, too.
     pub lost: u64,
-    /// Collected once more than they should be.
+    /// Number of times that an event was collected once more than it should be.
     pub duplicated: u64,
-    /// Retransmission timeouts that held an event up, in the mean; absent where they cannot be known.
+    /// Mean number of retransmission timeouts that held an event up; absent where they cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts_mean: Option<f64>,
-    /// Events collected a second of the measured time.
+    /// Rate of collected events in the measured time, in hertz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<f64>,
 }
@@ -164,7 +164,7 @@ pub struct Slowdown {
 pub struct RequestCounts {
     /// Rounds with all answers received.
     pub completed: u64,
-    /// Completed rounds within their deadline; absent without one.
+    /// Number of completed rounds within their deadline; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<u64>,
     /// Retransmission timeouts that held a round up, in the mean; absent where they cannot be known.
