@@ -13,8 +13,9 @@ use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
 /// The ways in which the techniques of a run hold data back: causes of a late event.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct HoldingTechniques {
-    /// The kind of [`LateCause`](fanin_report::LateCause) of time in no queue; `None` if no technique holds data back at hosts.
-    pub cause: Option<&'static str>,
+    /// Kind and awaited thing of the [`LateCause`](fanin_report::LateCause) of time in no queue; `None` if no technique holds data
+    /// back at hosts.
+    pub cause: Option<(&'static str, &'static str)>,
     /// True if collectors send requests only within their credit.
     pub by_credit: bool,
 }

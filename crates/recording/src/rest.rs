@@ -125,8 +125,9 @@ impl Finished<'_> {
             |entry: &&TraceEntry| entry.step.losing_port().is_some() && entry.connection == last.connection;
         let lost = late.entries.iter().find(is_loss).map(|entry| entry.at.max(during[0]));
         found.repair = found.take(lost.map_or(0, |lost| during[1].saturating_sub(lost)));
-        if let Some(kind) = holding {
-            found.add(u64::MAX, LateCause { kind: kind.into(), ..LateCause::default() }, since);
+        if let Some((kind, awaited)) = holding {
+            let awaited = Some(awaited.to_owned());
+            found.add(u64::MAX, LateCause { kind: kind.into(), awaited, ..LateCause::default() }, since);
         }
         found
     }
@@ -149,7 +150,7 @@ impl Finished<'_> {
 
     /// Returns the cause of time that passes in no queue, if a technique holds data back at hosts. `None` with random delays of
     /// answers, which may be the cause themselves.
-    fn holding_cause(&self) -> Option<&'static str> {
+    fn holding_cause(&self) -> Option<(&'static str, &'static str)> {
         self.recorder.holding.cause.filter(|_| self.scenario.readout.response_delay_sd.is_zero())
     }
 

@@ -75,12 +75,6 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
             let of = other.map_or_else(String::new, |other| format!(", most for event {other}"));
             format!("{took}in its collector's ring at {port}{rate}{waited}{of}")
         }
-        ("timeslot-wait", _) => format!("{took}in no queue, waiting for timeslots of the arbiter"),
-        ("phase-wait", _) => format!("{took}in no queue, waiting for its phases of the barrel shifter"),
-        ("grant-wait", _) => format!("{took}in no queue, waiting for credit of the receiver"),
-        ("pause-wait", _) => {
-            format!("{took}in no queue of a switch, waiting for ports that PAUSE had stopped")
-        }
         ("response-delay", _) => format!("{took}in no queue, until {source} began to answer"),
         ("link", other) => {
             let of = other.map_or_else(String::new, |other| format!(", most of it with event {other}"));
@@ -118,6 +112,20 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
                 ),
             }
         }
+        (kind, _) => {
+            let awaited = cause.awaited.as_deref().or_else(|| formerly_awaited(kind))?;
+            format!("{took}in no queue, waiting for {awaited}")
+        }
+    })
+}
+
+/// Returns the awaited thing of a cause in a result of an earlier version, which names the kind alone.
+fn formerly_awaited(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "timeslot-wait" => "timeslots of the arbiter",
+        "phase-wait" => "its phases of the barrel shifter",
+        "grant-wait" => "credit of the receiver",
+        "pause-wait" => "ports that PAUSE had stopped",
         _ => return None,
     })
 }
@@ -188,7 +196,7 @@ mod tests {
             ("response-delay", "8 ms in no queue, until readout:3 began to answer."),
             ("phase-wait", "8 ms in no queue, waiting for its phases of the barrel shifter."),
             ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
-            ("pause-wait", "8 ms in no queue of a switch, waiting for ports that PAUSE had stopped."),
+            ("pause-wait", "8 ms in no queue, waiting for ports that PAUSE had stopped."),
             ("loss", "8 ms until dropped frames had been sent again: 1 frame of"),
             ("link-loss", "8 ms until lost frames had been sent again: 1 frame of"),
         ] {
@@ -197,6 +205,12 @@ mod tests {
             let none = late_text(&LateEvent { chain: vec![cause(kind, 0.0, None)], ..event.clone() });
             assert!(kind.ends_with("loss") || !none.contains("in no queue"), "{none}");
         }
+        let named = LateCause { awaited: Some("a new technique".into()), ..cause("new-wait", 8.0, None) };
+        let text = late_text(&LateEvent { chain: vec![named], ..event.clone() });
+        assert!(text.contains("8 ms in no queue, waiting for a new technique."), "{text}");
+        let unknown =
+            LateEvent { chain: vec![cause("new-wait", 8.0, None)], explained: None, ..event.clone() };
+        assert_eq!(late_text(&unknown), "Event 3 took 220 ms, 110 times its ideal of 2 ms.");
         let idle = LateEvent { chain: vec![cause("queue", 0.01, None)], explained: None, ..event };
         assert!(!late_text(&idle).contains("queue"), "a queue that added nothing is no cause");
     }

@@ -148,8 +148,9 @@ pub struct LateStall {
 #[serde(default)]
 pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `ring`, `link` (shared for longer than its
-    /// queue takes to drain), `loss`, `tail-loss-probe` or `rto`. Time that passes in none of these is `timeslot-wait` (Fastpass),
-    /// `phase-wait` (the barrel shifter), `grant-wait` (SIRD) or `pause-wait`, where something holds data back at hosts.
+    /// queue takes to drain), `loss`, `tail-loss-probe` or `rto`. Time that passes in none of these has a kind of the technique that
+    /// holds data back at hosts, and `awaited`: `timeslot-wait` (Fastpass), `phase-wait` (the barrel shifter), `grant-wait` (SIRD),
+    /// `pause-wait`.
     /// `response-delay` is the time that the source of the last answer took before its first byte.
     #[serde(rename = "what")]
     pub kind: String,
@@ -183,6 +184,9 @@ pub struct LateCause {
     /// The source that was delayed longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The thing that data at hosts waited for, in words: `timeslots of the arbiter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<String>,
 }
 
 /// Hosts and switches in groups.

@@ -233,8 +233,8 @@ pub(crate) struct TechniqueFunctions {
     pub(crate) schedule_answers: fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>,
     /// Adds the figures of the parts in the collectors to the summary.
     pub(crate) report_collectors: fn(&[Collector<Bytes>], &mut Summary),
-    /// Returns the cause of time in which the technique holds data back at hosts, as a late event names it.
-    pub(crate) holding_cause: fn(&Setup<'_>) -> Option<&'static str>,
+    /// Returns the cause of time in which the technique holds data back at hosts: its kind, and the awaited thing in words.
+    pub(crate) holding_cause: fn(&Setup<'_>) -> Option<(&'static str, &'static str)>,
     /// Returns true if collectors send requests only within their credit.
     pub(crate) holds_requests: fn(&Setup<'_>) -> bool,
 }

@@ -32,7 +32,7 @@ enum Pace {
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     schedule_answers: build,
-    holding_cause: |setup| is_used(setup.scenario).then_some("phase-wait"),
+    holding_cause: |s| is_used(s.scenario).then_some(("phase-wait", "its phases of the barrel shifter")),
     ..TechniqueFunctions::NONE
 };
 

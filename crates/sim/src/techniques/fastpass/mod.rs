@@ -26,7 +26,7 @@ use step::PacerStep;
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     build,
-    holding_cause: |setup| is_used(setup.scenario).then_some("timeslot-wait"),
+    holding_cause: |s| is_used(s.scenario).then_some(("timeslot-wait", "timeslots of the arbiter")),
     ..TechniqueFunctions::NONE
 };
 

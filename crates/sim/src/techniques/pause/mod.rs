@@ -15,7 +15,7 @@ struct PauseTechnique {
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     build,
-    holding_cause: |setup| setup.engine.fabric.uses_pause().then_some("pause-wait"),
+    holding_cause: |s| s.engine.fabric.uses_pause().then_some(("pause-wait", "ports that PAUSE had stopped")),
     ..TechniqueFunctions::NONE
 };
 

@@ -24,7 +24,7 @@ struct SirdHosts {
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     build,
-    holding_cause: |setup| is_used(setup.scenario).then_some("grant-wait"),
+    holding_cause: |s| is_used(s.scenario).then_some(("grant-wait", "credit of the receiver")),
     ..TechniqueFunctions::NONE
 };
 
