@@ -43,6 +43,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.shaping();
     check.patterns();
     check.traced();
+    check.sird();
     check.schedules();
     check.readout_memory();
     check.topology();

@@ -1,6 +1,6 @@
 //! Any valid scenario survives show and check; any text at all is read or refused.
 
-use fanin_scenario::{load_text, reference_markdown};
+use fanin_scenario::{CongestionControl, json_schema, keys, load_text, reference_markdown};
 use proptest::prelude::*;
 
 /// Settings that fit together, in any combination.
@@ -106,4 +106,19 @@ fn the_reference_names_every_section_and_choice() {
         assert!(page.contains(words), "no `{words}`");
     }
     assert!(!page.contains("| value |"), "a key has no readable type:\n{page}");
+}
+
+#[test]
+fn each_congestion_control_is_listed_and_its_key_exists() {
+    let keys = keys();
+    for (place, control) in CongestionControl::ALL.into_iter().enumerate() {
+        assert!(!CongestionControl::ALL[..place].contains(&control), "{control:?} is listed twice");
+        if let Some(own) = control.facts().key {
+            let path = format!("transport.{own}");
+            assert!(keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}."))), "{path}");
+        }
+    }
+    let schema = json_schema();
+    let names = schema["$defs"]["CongestionControl"]["oneOf"].as_array().expect("one entry a name");
+    assert_eq!(names.len(), CongestionControl::ALL.len());
 }

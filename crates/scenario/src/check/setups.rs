@@ -1,4 +1,4 @@
-//! Rules of rings, push and all-to-all workloads, the central arbiter, the barrel shifter, SIRD, and records.
+//! Rules of rings, push and all-to-all workloads, the central arbiter, the barrel shifter, and records.
 
 use super::ScenarioCheck;
 use crate::types::*;
@@ -75,7 +75,7 @@ impl ScenarioCheck<'_> {
                     "collect whole events, or set workload.kind = \"event-building\"".to_owned(),
                 );
             }
-            if matches!(s.shaping.method, ShapingMethod::Credits | ShapingMethod::PacedCredits) {
+            if s.shaping.method.limits_requests() {
                 self.fail(
                     "shaping.method",
                     "credits limit requests, and a push workload has none".to_owned(),
@@ -109,7 +109,6 @@ impl ScenarioCheck<'_> {
 
     /// Checks the methods that schedule the senders.
     pub(super) fn schedules(&mut self) {
-        self.sird();
         let s = self.scenario;
         if s.is_barrier() && s.shaping.method == ShapingMethod::BarrelShifter {
             self.fail(
@@ -159,42 +158,6 @@ impl ScenarioCheck<'_> {
                 "zero",
                 Some(("shaping.fastpass.fail_at", "it fails here")),
                 "give a time such as \"10 ms\"".to_owned(),
-            );
-        }
-    }
-
-    /// Checks SIRD's keys against one another.
-    fn sird(&mut self) {
-        let (s, t) = (self.scenario, &self.scenario.transport.sird);
-        self.share("transport.sird.gain", t.gain);
-        for (path, value) in
-            [("transport.sird.bucket", t.bucket), ("transport.sird.sender_bucket", t.sender_bucket)]
-        {
-            if value.is_zero() {
-                let message = "without credit no message is sent".to_owned();
-                self.fail(path, message, "zero", None, "give a number of BDPs such as 1.5".to_owned());
-            }
-        }
-        if t.timeout.is_zero() {
-            let message = "with a timeout of zero everything is requested twice".to_owned();
-            self.fail(
-                "transport.sird.timeout",
-                message,
-                "zero",
-                None,
-                "give a time such as \"5 ms\"".to_owned(),
-            );
-        }
-        if s.transport.congestion_control != CongestionControl::Sird {
-            return;
-        }
-        if s.shaping.method == ShapingMethod::Fastpass {
-            self.fail(
-                "shaping.method",
-                "the arbiter and the receivers cannot both schedule the senders".to_owned(),
-                "a central arbiter",
-                Some(("transport.congestion_control", "receivers grant credit")),
-                "set shaping.method = \"none\", or another congestion control".to_owned(),
             );
         }
     }

@@ -113,6 +113,42 @@ impl ScenarioCheck<'_> {
         }
     }
 
+    /// Checks SIRD's keys against one another.
+    pub(super) fn sird(&mut self) {
+        let (s, t) = (self.scenario, &self.scenario.transport.sird);
+        self.share("transport.sird.gain", t.gain);
+        for (path, value) in
+            [("transport.sird.bucket", t.bucket), ("transport.sird.sender_bucket", t.sender_bucket)]
+        {
+            if value.is_zero() {
+                let message = "without credit no message is sent".to_owned();
+                self.fail(path, message, "zero", None, "give a number of BDPs such as 1.5".to_owned());
+            }
+        }
+        if t.timeout.is_zero() {
+            let message = "with a timeout of zero everything is requested twice".to_owned();
+            self.fail(
+                "transport.sird.timeout",
+                message,
+                "zero",
+                None,
+                "give a time such as \"5 ms\"".to_owned(),
+            );
+        }
+        if s.transport.congestion_control != CongestionControl::Sird {
+            return;
+        }
+        if s.shaping.method == ShapingMethod::Fastpass {
+            self.fail(
+                "shaping.method",
+                "the arbiter and the receivers cannot both schedule the senders".to_owned(),
+                "a central arbiter",
+                Some(("transport.congestion_control", "receivers grant credit")),
+                "set shaping.method = \"none\", or another congestion control".to_owned(),
+            );
+        }
+    }
+
     /// Refuses signals and flow control that a network with rings does not have.
     pub(super) fn signals_of_rings(&mut self, name: &str, switch: &SwitchSettings) {
         let rings = format!("{name}.buffering");

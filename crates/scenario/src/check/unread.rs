@@ -109,21 +109,17 @@ fn workload(s: &Scenario) -> Vec<SettingRow> {
 fn transport(s: &Scenario) -> Vec<SettingRow> {
     let t = &s.transport;
     let cc = t.congestion_control;
-    let of = |key: &str, method: CongestionControl, name: &str| {
-        let why = format!("transport.congestion_control is not \"{name}\"");
-        row(&format!("transport.{key}"), cc == method, &why)
-    };
-    let is_tcp = cc != CongestionControl::Sird;
+    let is_tcp = cc.facts().is_tcp;
     let no_tcp = "transport.congestion_control = \"sird\" is not TCP";
     let marks = |switch: &SwitchSettings| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
     let is_marked = switches_used(s).iter().any(|(_, switch)| marks(switch));
-    let mut rows = vec![
-        of("static_window", CongestionControl::Static, "static"),
-        of("dctcp", CongestionControl::Dctcp, "dctcp"),
-        of("swift", CongestionControl::Swift, "swift"),
-        of("sird", CongestionControl::Sird, "sird"),
-        of("m21tcp", CongestionControl::M21tcp, "m21tcp"),
-        of("diatcp", CongestionControl::Diatcp, "diatcp"),
+    let own = CongestionControl::ALL.into_iter().filter_map(|control| {
+        let name = toml::Value::try_from(control).ok()?;
+        let why = format!("transport.congestion_control is not {name}");
+        Some(row(&format!("transport.{}", control.facts().key?), cc == control, &why))
+    });
+    let mut rows: Vec<SettingRow> = own.collect();
+    rows.extend([
         row(
             "transport.m21tcp.header",
             cc != CongestionControl::M21tcp || t.m21tcp.charge == M21Charge::Flow,
@@ -135,7 +131,7 @@ fn transport(s: &Scenario) -> Vec<SettingRow> {
             "no switch marks: all have ecn.mode \"off\" or \"red-drop\"",
         ),
         row("transport.delayed_ack_timeout", !is_tcp || t.delayed_ack, "transport.delayed_ack is false"),
-    ];
+    ]);
     let of_tcp = [
         "ecn",
         "rto_min",
@@ -170,7 +166,7 @@ fn shaping(s: &Scenario) -> Vec<SettingRow> {
         row("shaping.credits", has_credits, no_credits),
         row(
             "shaping.discipline",
-            has_credits || method == ShapingMethod::PacedCredits,
+            method.limits_requests(),
             "shaping.method is neither \"credits\" nor \"paced-credits\"",
         ),
         row(
@@ -271,12 +267,9 @@ fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow>
     let mut add = |key: &str, is_read: bool, why: &str| {
         rows.push(row(&format!("{name}.{key}"), is_read, &format!("{name}.{why}")));
     };
-    let t = &s.transport;
-    let knows_ecn =
-        t.ecn || matches!(t.congestion_control, CongestionControl::Dctcp | CongestionControl::Sird);
     add(
         "ecn.mode",
-        knows_ecn || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
+        s.transport.uses_ecn() || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
         "no sender supports ECN (transport.ecn is false), and ecn.not_capable lets their packets pass",
     );
     for key in ["ecn.threshold", "ecn.not_capable"] {

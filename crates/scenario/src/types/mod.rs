@@ -31,8 +31,8 @@ pub use switch::{
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{
-    CongestionControl, CreditPolicy, DctcpSettings, DiatcpSettings, M21Charge, M21tcpSettings, Profile,
-    SirdSettings, SwiftSettings, Transport, WindowState,
+    CongestionControl, CongestionFacts, CreditPolicy, DctcpSettings, DiatcpSettings, M21Charge,
+    M21tcpSettings, Profile, SirdSettings, SwiftSettings, Transport, WindowState,
 };
 pub use workload::{Step, Workload, WorkloadKind};
 

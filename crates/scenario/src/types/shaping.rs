@@ -22,6 +22,13 @@ pub enum ShapingMethod {
     BarrelShifter,
 }
 
+impl ShapingMethod {
+    /// Returns true if the method limits the requests of collectors.
+    pub(crate) const fn limits_requests(self) -> bool {
+        matches!(self, Self::Credits | Self::PacedCredits)
+    }
+}
+
 /// The central arbiter (thesis §6.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

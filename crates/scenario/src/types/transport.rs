@@ -52,6 +52,50 @@ pub enum CongestionControl {
     Bbr,
 }
 
+/// The facts of a congestion control that other settings depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CongestionFacts {
+    /// The key of `transport` that this congestion control alone reads.
+    pub key: Option<&'static str>,
+    /// True if the transport is TCP.
+    pub is_tcp: bool,
+    /// True if its packets are ECN-capable, whatever `transport.ecn` is.
+    pub uses_ecn: bool,
+    /// Bytes of its option in each segment with data.
+    pub option_bytes: u32,
+}
+
+impl CongestionControl {
+    /// Every congestion control, in the order of the reference.
+    pub const ALL: [Self; 10] = [
+        Self::NewReno,
+        Self::Cubic,
+        Self::Static,
+        Self::Dctcp,
+        Self::M21tcp,
+        Self::Diatcp,
+        Self::Ictcp,
+        Self::Swift,
+        Self::Sird,
+        Self::Bbr,
+    ];
+
+    /// Returns the facts of the congestion control.
+    #[must_use]
+    pub const fn facts(self) -> CongestionFacts {
+        let plain = CongestionFacts { key: None, is_tcp: true, uses_ecn: false, option_bytes: 0 };
+        match self {
+            Self::NewReno | Self::Cubic | Self::Ictcp | Self::Bbr => plain,
+            Self::Static => CongestionFacts { key: Some("static_window"), ..plain },
+            Self::Dctcp => CongestionFacts { key: Some("dctcp"), uses_ecn: true, ..plain },
+            Self::M21tcp => CongestionFacts { key: Some("m21tcp"), option_bytes: wire::TCP_M21, ..plain },
+            Self::Diatcp => CongestionFacts { key: Some("diatcp"), ..plain },
+            Self::Swift => CongestionFacts { key: Some("swift"), ..plain },
+            Self::Sird => CongestionFacts { key: Some("sird"), is_tcp: false, uses_ecn: true, ..plain },
+        }
+    }
+}
+
 /// The congestion window of persistent connections at the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -240,11 +284,15 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Returns the option bytes of every segment with data: timestamps, and 8 bytes of M21TCP's option.
+    /// Returns the option bytes of every segment with data: timestamps, and the option of the congestion control.
     pub fn option_bytes(&self) -> Bytes {
-        let m21 = self.congestion_control == CongestionControl::M21tcp;
         let timestamps = if self.timestamps { wire::TCP_TIMESTAMPS } else { 0 };
-        Bytes::new(u64::from(timestamps + if m21 { wire::TCP_M21 } else { 0 }))
+        Bytes::new(u64::from(timestamps + self.congestion_control.facts().option_bytes))
+    }
+
+    /// Returns true if packets are ECN-capable.
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn || self.congestion_control.facts().uses_ecn
     }
 
     /// Returns the payload of a full segment: the MSS less the options that every segment carries.
