@@ -73,8 +73,8 @@ HISTORY = re.compile(
     r"\bthere (?:was|were)\b|(?<!is )(?<!are )\bused to\b|\bmended\b|\bformerly\b|\bpreviously\b"
     r"|\bas before\b|\bearlier versions?\b|\buntil recently\b|\b(?:were|was) found\b|\b(?:was|were) studied\b"
     r"|\bbefore (?:this|the (?:change|order|least burst|redesign))\b|\bwhile \w+ were\b"
-    r"|\bsince the delay\b|\bolder than (?:fair|this|that)\b|\b(?:was|were) rewritten\b|\bbefore times began\b"
-    r"|\b(?:was|were) looked at\b",
+    r"|\bsince the delay\b|\bolder than (?:fair|this|that)\b|\b(?:was|were) rewritten\b"
+    r"|\bbefore times began\b|\b(?:was|were) looked at\b",
     re.IGNORECASE,
 )
 # Pages with sentences that are still too long: a count may only fall.
