@@ -147,10 +147,10 @@ pub struct LateStall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateCause {
-    /// Kind of the cause: `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `ring`, `link` (shared for
-    /// longer than its queue takes to drain), `loss`, `tail-loss-probe` or `rto`. Other time has the kind of the technique that holds
-    /// data back at hosts: `timeslot-wait` (Fastpass), `phase-wait` (the barrel shifter), `grant-wait` (SIRD) or `pause-wait`. Then
-    /// `awaited` says the rest.
+    /// Kind of the cause. Waits are `credit-wait`, `request-wait` (in steps, without credits) and `other-answer`. At an output it is
+    /// `queue`, `ring` or `link` (shared for longer than its queue takes to drain). Repairs are `loss`, `link-loss`,
+    /// `tail-loss-probe` and `rto`. Other time has the kind of the technique that holds data back at hosts, and `awaited`. These
+    /// are `timeslot-wait` (Fastpass), `phase-wait` (the barrel shifter), `grant-wait` (SIRD) and `pause-wait`.
     /// `response-delay` is the time that the source of the last answer took before its first byte.
     #[serde(rename = "what")]
     pub kind: String,
