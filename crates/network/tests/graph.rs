@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use fanin_network::{
-    DataPaths, Ideal, Network, NetworkError, PortIndex, Roles, connections, find_routes, topology,
+    DataPaths, Ideal, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections, find_routes,
+    topology,
 };
 use fanin_scenario::{Buffering, Scenario, load};
 use fanin_units::{Bytes, Duration};
@@ -40,6 +41,8 @@ fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
 fn check(scenario: &Scenario) -> usize {
     let (network, roles) = topology::build(scenario).unwrap();
     compare_facts(scenario, &network, &roles);
+    let segments = SegmentFraming::of(&scenario.transport, network.framing);
+    assert_eq!(scenario.full_frame(), segments.wire_max(), "a full frame");
     let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(names.len(), network.nodes.len(), "names are unique");
     for port in network.ports() {
@@ -128,6 +131,9 @@ fn shipped_scenarios_are_sound() {
         };
         check(&load(name, &sets).unwrap().scenario);
     }
+    let small = load("thesis-a-1000hz", &["transport.mss=576 B".to_owned()]).unwrap().scenario;
+    assert_eq!(small.full_frame(), Bytes::new(654));
+    check(&small);
 }
 
 proptest! {

@@ -115,7 +115,7 @@ fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
         rate: scenario.link.rate,
         segment: scenario.transport.segment_payload(),
-        frame: scenario.transport.mtu.saturating_add(scenario.network.framing.overhead()),
+        frame: scenario.full_frame(),
         fragment: scenario.readout.fragment_size.mean().unwrap_or_default(),
     })
 }
@@ -234,6 +234,10 @@ mod tests {
         let paced = config.paced_credits.unwrap();
         assert_eq!(paced.fragment.get(), 1_100);
         assert_eq!((paced.rate.get(), paced.segment.get(), paced.frame.get()), (1_000_000_000, 1_448, 1_538));
+        // A smaller segment has a smaller frame, whatever the MTU is.
+        let small_segments = collector(&["shaping.method=paced-credits", "transport.mss=576 B"]);
+        let paced = small_segments.paced_credits.unwrap();
+        assert_eq!((paced.segment.get(), paced.frame.get()), (564, 654));
         assert_eq!(
             small("readout.hosts", 65_536),
             Err(TooMany { key: "readout.hosts", actual: 65_536, max: 65_535 })

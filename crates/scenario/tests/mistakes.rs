@@ -445,6 +445,10 @@ fn times_and_sizes_that_no_run_can_hold() {
         "[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter = { barrier = 'clock', slot = '1 ps' }\n";
     one(slot, 3, 46, &["ends before a full packet is sent", "12304 ns"]);
     assert!(wrong(&slot.replace("1 ps", "12304 ns")).is_empty());
+    // Segments below the MTU, and links without Ethernet's gap, have shorter frames: 576 + 40 + 2 bytes.
+    let small = format!("{slot}[transport]\nmss = '576 B'\n[network]\nframing = 'point-to-point'\n");
+    one(&small, 3, 46, &["ends before a full packet is sent", "4944 ns"]);
+    assert!(wrong(&small.replace("1 ps", "4944 ns")).is_empty());
 }
 
 #[test]

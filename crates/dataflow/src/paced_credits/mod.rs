@@ -12,7 +12,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use fanin_units::tcp::RTO_MIN_LINUX;
-use fanin_units::wire::ETHERNET_WIRE_MIN;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
@@ -467,13 +466,14 @@ impl PacedCredits {
         self.youngest = self.youngest.max(sent);
     }
 
-    /// Returns the bytes on the wire of an answer with `payload` bytes.
+    /// Returns the bytes on the wire of an answer with `payload` bytes. No answer is padded: with its header, each is longer
+    /// than Ethernet's shortest frame.
     #[inline]
     fn on_wire(&self, payload: f64) -> f64 {
         let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
         let bytes = payload + ANSWER_HEADER;
         let frames = ((bytes - 1.0) / segment) as u64 + 1;
-        (bytes + frames as f64 * (frame - segment)).max(f64::from(ETHERNET_WIRE_MIN))
+        bytes + frames as f64 * (frame - segment)
     }
 
     /// Returns the time at which the window has room for a request if no answer arrives. `None`: the window has room

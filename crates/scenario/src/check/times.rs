@@ -1,6 +1,6 @@
 //! Refuses times beyond any run, and too large numbers of steps.
 
-use fanin_units::{Bytes, Duration, wire};
+use fanin_units::Duration;
 
 use super::ScenarioCheck;
 use crate::types::*;
@@ -67,8 +67,7 @@ impl ScenarioCheck<'_> {
     fn slot(&mut self) {
         let s = self.scenario;
         let slot = s.shaping.barrel_shifter.slot;
-        let packet = s.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_LINK.into()));
-        let Some(shortest) = s.readout.link.rate.checked_time_to_send(packet) else { return };
+        let Some(shortest) = s.readout.link.rate.checked_time_to_send(s.full_frame()) else { return };
         let by_clock = s.shaping.barrel_shifter.barrier == Barrier::Clock;
         if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && !slot.is_zero() && slot < shortest
         {

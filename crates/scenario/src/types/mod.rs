@@ -12,6 +12,7 @@ mod switch;
 mod transport;
 mod workload;
 
+use fanin_units::{Bytes, wire};
 pub use live::{Live, Processors, RECEIVE_BYTES_MAX};
 use network::HostCounts;
 pub use network::{
@@ -122,6 +123,13 @@ impl Scenario {
     /// Returns the number of collectors in all racks together.
     pub fn collectors_total(&self) -> u64 {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
+    }
+
+    /// Returns the bytes of a full segment's frame on the wire. Ethernet pads no full segment: the smallest has 8 bytes of
+    /// payload.
+    pub fn full_frame(&self) -> Bytes {
+        let packet = self.transport.mss.saturating_add(Bytes::new(wire::IP_TCP_HEADERS.into()));
+        packet.saturating_add(self.network.framing.overhead())
     }
 
     /// Returns the facts of the scenario's topology.
