@@ -3,8 +3,8 @@
 //! Switch A of thesis §4.2.1 has only such buffers. In a [`Memory`](crate::Memory) with pools, each output has one,
 //! too, and a frame must meet the limits of both.
 //!
-//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
-//! switch's `datapath/output.rs`.
+//! The file admits frames and counts their bytes. In the simulator `drive/booked.rs` books each departure, and the frame is
+//! at once on its link (`sim/src/fabric/link.rs`). In the live switch it waits in ring 0 of its port (`rings.rs`).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

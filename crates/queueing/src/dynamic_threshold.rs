@@ -3,8 +3,8 @@
 //! A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998.
 //!
-//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
-//! switch's `datapath/output.rs`.
+//! The file admits frames and counts their bytes. In the simulator `drive/booked.rs` books each departure, and the frame is
+//! at once on its link (`sim/src/fabric/link.rs`). In the live switch it waits in ring 0 of its port (`rings.rs`).
 
 use alloc::vec;
 

@@ -2,8 +2,8 @@
 //!
 //! Switch B of thesis §4.2.1 has several pools, charged by input port; figure 5.2b of the thesis has one for all ports.
 //!
-//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
-//! switch's `datapath/output.rs`.
+//! The file admits frames and counts their bytes. In the simulator `drive/booked.rs` books each departure, and the frame is
+//! at once on its link (`sim/src/fabric/link.rs`). In the live switch it waits in ring 0 of its port (`rings.rs`).
 
 use alloc::vec;
 use alloc::vec::Vec;

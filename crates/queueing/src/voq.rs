@@ -3,8 +3,8 @@
 //! The core routers of thesis §4.2.1 have modules of 8 ports with 1.5 GB each. Only the memory is modelled: traffic to one output
 //! never delays a module's traffic to another.
 //!
-//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
-//! switch's `datapath/output.rs`.
+//! The file admits frames and counts their bytes. In the simulator `drive/booked.rs` books each departure, and the frame is
+//! at once on its link (`sim/src/fabric/link.rs`). In the live switch it waits in ring 0 of its port (`rings.rs`).
 
 use alloc::vec;
 use alloc::vec::Vec;
