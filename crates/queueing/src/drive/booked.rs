@@ -366,17 +366,6 @@ impl BookedMemory {
         self.memory.occupancy(output)
     }
 
-    /// Time at which an output port's link is free, if nothing more arrives.
-    #[inline]
-    pub fn free_at(&self, output: usize) -> Instant {
-        self.departures[output].free_at
-    }
-
-    /// The link of an output port.
-    pub fn link(&self, output: usize) -> &OutputLink {
-        &self.departures[output].link
-    }
-
     /// The accounts as of the last arrivals and settlements; call [`Self::settle`] first for exact ones.
     /// High-water marks and drops are always exact.
     pub const fn memory(&self) -> &Memory {
