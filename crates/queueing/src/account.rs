@@ -31,7 +31,7 @@ impl Account {
     /// Returns true if `charge` bytes more would exceed the limit.
     #[inline]
     pub(crate) const fn refuses(&self, charge: u64) -> bool {
-        self.level.bytes + charge > self.limit
+        self.within_limit(charge).is_none()
     }
 
     #[inline]
@@ -48,9 +48,9 @@ impl Account {
 
     /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit.
     #[inline]
-    pub(crate) fn within_limit(&self, charge: u64) -> Option<u64> {
+    pub(crate) const fn within_limit(&self, charge: u64) -> Option<u64> {
         let level = self.level.bytes + charge;
-        (level <= self.limit).then_some(level)
+        if level <= self.limit { Some(level) } else { None }
     }
 
     /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit or the high-water mark.

@@ -296,20 +296,8 @@ impl BufferingAccounts {
     ) -> bool {
         match self {
             Self::Dedicated => true,
-            Self::Shared(shared) => {
-                let is_below = !shared.depends_on_departures(input, output, charge);
-                if is_below {
-                    shared.admit(input, output, charge);
-                }
-                is_below
-            }
-            Self::DynamicThreshold(shared) => {
-                let is_below = !shared.depends_on_departures(queued, charge);
-                if is_below {
-                    shared.admit(charge);
-                }
-                is_below
-            }
+            Self::Shared(shared) => shared.admit_below_high_water(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.admit_below_high_water(queued, charge),
             Self::Voq(shared) => shared.admit_below_high_water(input, output, charge),
         }
     }
