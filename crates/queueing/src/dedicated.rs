@@ -189,8 +189,11 @@ impl Dedicated {
     /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all high-water marks](Self::below_high_water).
     #[inline]
     pub(crate) fn admit_below_high_water(&mut self, level: u64, bytes: u32) {
-        debug_assert!(level <= self.occupancy.bytes_max.min(self.limit), "an admission that sets a mark");
-        debug_assert!(self.aqm.is_none(), "an admission that a marker has not seen");
+        debug_assert!(
+            level <= self.occupancy.bytes_max.min(self.limit),
+            "an admission that sets a high-water mark"
+        );
+        assert!(self.aqm.is_none(), "an admission that a marker has not seen");
         self.occupancy.bytes = level;
         self.occupancy.frames += 1;
         self.counters.enqueued.add(bytes);

@@ -163,7 +163,7 @@ impl Memory {
         if !self.shared.admit_below_high_water(input, output, queued, charge) {
             return false;
         }
-        debug_assert_eq!(level, queued + charge, "an admission charges its frame");
+        assert!(level == queued + charge, "an admission charges its frame");
         own.admit_below_high_water(level, bytes);
         true
     }

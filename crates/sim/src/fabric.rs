@@ -274,6 +274,7 @@ impl Fabric {
     /// Frees the place of a segment that was delivered or dropped.
     #[inline]
     pub(crate) fn remove(&mut self, segment: usize) {
+        assert!(self.free.len() < self.segments.len(), "a place is freed twice");
         self.free.push(segment as u32);
     }
 
@@ -386,12 +387,8 @@ impl Fabric {
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> QueueState {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
-            return QueueState {
-                bytes: queue.bytes(),
-                frames: queue.frames(),
-                drops: queue.drops(),
-                marks: 0,
-            };
+            let (bytes, frames, drops) = (queue.bytes(), queue.frames(), queue.drops());
+            return QueueState { bytes, frames, drops, marks: 0 };
         }
         self.buffer(index).map_or_else(QueueState::default, state)
     }

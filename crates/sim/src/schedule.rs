@@ -243,7 +243,7 @@ impl Schedule {
 
     #[inline(never)]
     fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
-        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+        assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
             let node = self.take_node(key, occurrence);
             self.insert_near(key, node);

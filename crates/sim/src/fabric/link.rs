@@ -1,4 +1,5 @@
 //! One direction of a link: its rate, its delay, and the frames on their way over it. The schedule holds the first of these.
+//! `LinkLosses` of `network` draws the frames that it loses.
 
 use std::collections::VecDeque;
 
@@ -36,8 +37,8 @@ pub(super) struct LinkState {
     byte_ps: u32,
     /// Number of observers of arriving frames.
     taps: u16,
-    /// True if the schedule holds a frame of the link.
-    has_arrival: bool,
+    /// True if the next frame goes behind others into `frames`: the schedule holds a frame, or the link leads out.
+    is_queued: bool,
     /// The node at the link's far end.
     far_end: FarEnd,
     rate: Rate,
@@ -56,7 +57,7 @@ impl LinkState {
             delay: propagation + latency,
             byte_ps: rate.byte_ps(),
             taps: 0,
-            has_arrival: false,
+            is_queued: false,
             far_end: FarEnd::Host,
             rate,
             wire_bytes: 0,
@@ -103,10 +104,10 @@ impl LinkState {
         self.free_at = departure;
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
-        if self.has_arrival || self.leads_out() {
+        if self.is_queued {
             self.frames.push((arrival, parcel));
         } else {
-            self.has_arrival = true;
+            self.is_queued = true;
             schedule.insert_arrival(arrival, index, parcel);
         }
     }
@@ -175,11 +176,11 @@ impl LinkState {
     /// Takes the frame that arrives, and schedules the next arrival.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, index: PortIndex) -> Parcel {
-        debug_assert!(self.has_arrival, "an arrival is of a frame");
+        debug_assert!(self.is_queued, "an arrival is of a frame");
         let arrived = schedule.frame(index);
         match self.frames.pop() {
             Some((arrival, next)) => schedule.insert_arrival(arrival, index, next),
-            None => self.has_arrival = false,
+            None => self.is_queued = false,
         }
         arrived
     }
@@ -203,8 +204,8 @@ impl LinkState {
     /// Makes the link lead to another partition. Keeps frames for [`Self::take_leaving`] and signals for
     /// [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
-        assert!(!self.has_arrival, "frames are on the link");
-        self.far_end = FarEnd::Partition;
+        assert!(!self.is_queued, "frames are on the link");
+        (self.far_end, self.is_queued) = (FarEnd::Partition, true);
     }
 
     /// Takes the next frame, with its arrival, off a link that leads to another partition.
