@@ -56,13 +56,15 @@ pub enum AdmissionLimit {
     Pool,
     /// The input module's packet memory is full.
     Module,
-    /// The ring's capacity, or the limit on booked departures of a port ([`FIFO_FRAMES_MAX`](crate::FIFO_FRAMES_MAX)).
+    /// The ring's capacity.
     Ring,
+    /// The limit on booked departures of a port ([`FIFO_FRAMES_MAX`](crate::FIFO_FRAMES_MAX)), checked before the port's own.
+    Frames,
 }
 
 impl AdmissionLimit {
     /// Every limit, in the order of checking and counting.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Early,
         Self::Output,
         Self::Input,
@@ -71,11 +73,12 @@ impl AdmissionLimit {
         Self::Pool,
         Self::Module,
         Self::Ring,
+        Self::Frames,
     ];
 
     /// A short name for a record or a metric's label.
     pub const fn name(self) -> &'static str {
-        ["early", "output", "input", "voq", "dynamic", "pool", "module", "ring"][self as usize]
+        ["early", "output", "input", "voq", "dynamic", "pool", "module", "ring", "frames"][self as usize]
     }
 }
 

@@ -32,7 +32,7 @@ struct Naive {
     pool_max: Vec<u64>,
     aqms: Vec<Aqm>,
     enqueued: [u64; PORTS],
-    dropped: [[u64; 8]; PORTS],
+    dropped: [[u64; AdmissionLimit::ALL.len()]; PORTS],
 }
 
 impl Naive {
@@ -50,7 +50,7 @@ impl Naive {
             pool_max: vec![0; pools],
             aqms,
             enqueued: [0; PORTS],
-            dropped: [[0; 8]; PORTS],
+            dropped: [[0; AdmissionLimit::ALL.len()]; PORTS],
         }
     }
 

@@ -46,12 +46,12 @@ struct Departures {
     free_at: Instant,
     link: OutputLink,
     in_service: InService,
-    ring: Fifo<BookedDeparture>,
+    booked: Fifo<BookedDeparture>,
 }
 
 impl Departures {
     fn new(link: OutputLink, in_service: InService) -> Self {
-        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Fifo::new() }
+        Self { front: NEVER, free_at: Instant::START, link, in_service, booked: Fifo::new() }
     }
 
     /// Books a frame behind all others; returns the departures of its first and last bit.
@@ -64,16 +64,16 @@ impl Departures {
             InService::Counted => end,
             InService::Free => start,
         };
-        if self.ring.is_empty() {
+        if self.booked.is_empty() {
             self.front = at.get();
         }
         assert!(self.front <= at.get(), "a departure is booked before the first one");
-        debug_assert!(self.ring.back().is_none_or(|last| last.at <= at), "departures are booked in order");
+        debug_assert!(self.booked.back().is_none_or(|last| last.at <= at), "departures are booked in order");
         debug_assert!(
-            self.ring.len() < FIFO_FRAMES_MAX,
+            self.booked.len() < FIFO_FRAMES_MAX,
             "more departures are booked than an output may hold"
         );
-        self.ring.push(BookedDeparture { at, bytes, input });
+        self.booked.push(BookedDeparture { at, bytes, input });
         (start, end)
     }
 
@@ -92,22 +92,22 @@ impl Departures {
     /// Removes the departures that are due by `now`. Call [`Self::note_front`] afterwards.
     #[inline]
     fn due(&mut self, now: Instant) -> impl Iterator<Item = BookedDeparture> {
-        core::iter::from_fn(move || self.ring.pop_if(|departure| departure.at <= now))
+        core::iter::from_fn(move || self.booked.pop_if(|departure| departure.at <= now))
     }
 
     /// Updates `front` after the departures due by `now` were removed.
     #[inline]
     fn note_front(&mut self, now: Instant) {
-        self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
+        self.front = self.booked.front().map_or(NEVER, |next| next.at.get());
         assert!(self.front > now.get(), "a departure that is due stays booked");
     }
 
     /// Removes all departures, at least one. Returns their number, and the time of the last one.
     #[inline]
     fn take_all(&mut self) -> (u32, Instant) {
-        let frames = self.ring.len();
-        let last = self.ring.back().expect("a departure is due").at;
-        self.ring.clear();
+        let frames = self.booked.len();
+        let last = self.booked.back().expect("a departure is due").at;
+        self.booked.clear();
         self.front = NEVER;
         (frames, last)
     }
@@ -116,7 +116,7 @@ impl Departures {
     fn stored(&self, output: usize) -> impl Iterator<Item = StoredFrame> {
         let stored =
             move |BookedDeparture { input, bytes, .. }| StoredFrame { input: input as usize, output, bytes };
-        self.ring.iter().map(stored)
+        self.booked.iter().map(stored)
     }
 }
 
@@ -164,9 +164,9 @@ impl BookedDedicated {
     /// Admits, marks or drops a frame, after all due departures were settled.
     #[inline(never)]
     fn admit_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
-        if self.departures.ring.len() >= FIFO_FRAMES_MAX {
-            self.buffer.drop_frame(AdmissionLimit::Ring, frame.bytes);
-            return Verdict::Dropped(AdmissionLimit::Ring);
+        if self.departures.booked.len() >= FIFO_FRAMES_MAX {
+            self.buffer.drop_frame(AdmissionLimit::Frames, frame.bytes);
+            return Verdict::Dropped(AdmissionLimit::Frames);
         }
         self.buffer.arrive(now, frame, draw)
     }
@@ -197,7 +197,7 @@ impl BookedDedicated {
         self.buffer.depart_many(last, charges, departed);
         assert_eq!(
             self.buffer.occupancy().frames,
-            u64::from(self.departures.ring.len()),
+            u64::from(self.departures.booked.len()),
             "frames and departures"
         );
     }
@@ -306,9 +306,9 @@ impl BookedMemory {
         if self.is_coupled && self.memory.depends_on_others(input, output, charge) {
             self.settle(now);
         }
-        if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {
-            self.memory.accounts(output).0.drop_frame(AdmissionLimit::Ring, frame.bytes);
-            return Verdict::Dropped(AdmissionLimit::Ring);
+        if self.departures[output].booked.len() >= FIFO_FRAMES_MAX {
+            self.memory.accounts(output).0.drop_frame(AdmissionLimit::Frames, frame.bytes);
+            return Verdict::Dropped(AdmissionLimit::Frames);
         }
         self.memory.arrive(now, input, output, frame, draw)
     }
@@ -356,7 +356,7 @@ impl BookedMemory {
         shared.depart_each(output, due);
         departures.note_front(now);
         own.depart_many(last, charges, departed);
-        assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()), "frames and departures");
+        assert_eq!(own.occupancy().frames, u64::from(departures.booked.len()), "frames and departures");
     }
 
     /// The occupancy of an output port at `now`.
