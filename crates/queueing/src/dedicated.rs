@@ -1,7 +1,7 @@
-//! A dedicated buffer: the memory of one output port, shared with no other. First in, first out.
+//! An output's own buffer: the memory of one output port, shared with no other. First in, first out.
 //!
-//! Switch A of thesis §4.2.1 has only such buffers. In a [`Memory`](crate::Memory) with pools, each output has one,
-//! too, and a frame must meet the limits of both.
+//! Switch A of thesis §4.2.1 has only such buffers, which are *dedicated*. In a [`Memory`](crate::Memory) with pools, each
+//! output has one, too, and a frame must meet the limits of both.
 //!
 //! The file admits frames and counts their bytes. In the simulator `drive/booked.rs` books each departure, and the frame is
 //! at once on its link (`sim/src/fabric/link.rs`). In the live switch it waits in ring 0 of its port (`rings.rs`).
@@ -20,7 +20,7 @@ use crate::layout::Layout;
 ///
 /// Every frame that [`Self::arrive`] accepts leaves by one [`Self::depart`] of the same size.
 #[derive(Debug, Clone)]
-pub struct Dedicated {
+pub struct OutputBuffer {
     occupancy: Occupancy,
     limit: u64,
     overhead: u32,
@@ -38,7 +38,7 @@ impl Layout {
     }
 }
 
-impl Dedicated {
+impl OutputBuffer {
     /// Makes an empty buffer for `limit` bytes, bookkeeping included; [`Bytes::MAX`] is no limit. Each frame is stored
     /// with `overhead` bytes of bookkeeping, both together in whole cells of `cell` bytes.
     ///

@@ -7,7 +7,7 @@
 //!
 //! | discipline | file | type, and how it is made |
 //! |---|---|---|
-//! | dedicated buffers, first in first out (switch A) | `dedicated.rs` | [`Dedicated`]; [`Layout::dedicated`] |
+//! | dedicated buffers, first in first out (switch A) | `dedicated.rs` | [`OutputBuffer`]; [`Layout::dedicated`] |
 //! | no limit | `dedicated.rs` | the same; [`Layout::unlimited`] |
 //! | shared memory: one pool or several (switch B) | `shared.rs` | [`Memory`]; [`Layout::shared`], [`Layout::shared_by_input`] |
 //! | dynamic threshold | `dynamic_threshold.rs` | [`Memory`]; [`Layout::dynamic_threshold`] |
@@ -18,7 +18,7 @@
 //! | PAUSE: ingress occupancy, thresholds (XOFF, XON), signals | `pause.rs` | [`Ingress`] |
 //! | token bucket | `bucket.rs` | [`TokenBucket`] |
 //!
-//! A buffer ([`Dedicated`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
+//! A buffer ([`OutputBuffer`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
 //! [`PausableQueue`]) holds frames by opaque handles and decides the next departure. A port that is not first in, first
 //! out has both.
 //!
@@ -30,7 +30,7 @@
 //!
 //! | type | arrive | depart | settle | pause, resume | occupancy | for one driver |
 //! |---|---|---|---|---|---|---|
-//! | [`Dedicated`] | yes | yes | | | yes | withdraw, count cut-through |
+//! | [`OutputBuffer`] | yes | yes | | | yes | withdraw, count cut-through |
 //! | [`Memory`] | yes | yes | | | of an output, input or pool | withdraw, count cut-through |
 //! | [`Rings`] | yes | yes, depart many | | a ring | of a ring | cut through, depart at once, note paused until |
 //! | [`PausableQueue`] | yes | yes | | a class | `len` | |
@@ -45,7 +45,7 @@
 //! * *cut through* sends and counts a frame that meets an empty queue, without queueing it.
 //! * *depart at once* empties a ring before its removal, regardless of rate, pause or turn.
 //! * *note paused until* tells rings how long PAUSE stops their whole link, so that token buckets do not make up for it.
-//! * *admit below marks* (inside this crate) admits a frame whose verdict no earlier departure can change, before a settle.
+//! * *admit below high water* (inside this crate) admits a frame whose verdict no earlier departure can change, before a settle.
 //!   Accounts of a scheme *admit* where a buffer arrives: they count a frame, and hold none.
 //!
 //! Of PAUSE the simulator and the live switch share [`Ingress`] alone, which decides when a signal is due. A live port obeys
@@ -62,11 +62,11 @@
 //! `tests/drive.rs` compares the results of both drivers.
 //!
 //! ```
-//! use fanin_queueing::{BookedDedicated, Dedicated, EcnCodepoint, InService, OutputLink, Passage};
+//! use fanin_queueing::{BookedDedicated, EcnCodepoint, InService, OutputBuffer, OutputLink, Passage};
 //! use fanin_units::{Bytes, Duration, Instant, Rate};
 //!
 //! let gigabit = OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20));
-//! let buffer = Dedicated::new(Bytes::new(786_000), Bytes::ZERO, Bytes::new(1));
+//! let buffer = OutputBuffer::new(Bytes::new(786_000), Bytes::ZERO, Bytes::new(1));
 //! let mut output = BookedDedicated::new(buffer, gigabit, InService::Counted);
 //! let passage = output.arrive(Instant::START, 1_518, || EcnCodepoint::NotCapable, || 0);
 //! let end = Instant::START + Duration::from_nanos(12_304);
@@ -124,7 +124,7 @@ mod wheel;
 pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use buffering::{Buffering, BufferingSettings, MemorySettings, PoolCharge};
-pub use dedicated::Dedicated;
+pub use dedicated::OutputBuffer;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory, NaiveOutput};
 pub use dynamic_threshold::DynamicThresholdSettings;
 pub use fifo::Fifo;

@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::aqm::Aqm;
 use crate::buffering::BufferingAccounts;
-use crate::dedicated::Dedicated;
+use crate::dedicated::OutputBuffer;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 
@@ -27,7 +27,7 @@ pub struct StoredFrame {
 /// Every frame that [`Self::arrive`] accepts leaves by one [`Self::depart`] with the same ports and size.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    outputs: Vec<Dedicated>,
+    outputs: Vec<OutputBuffer>,
     shared: BufferingAccounts,
 }
 
@@ -36,7 +36,7 @@ impl Memory {
     pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
         layout.check()?;
         Ok(Self {
-            outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
+            outputs: (0..layout.ports()).map(|output| OutputBuffer::of(layout, output)).collect(),
             shared: BufferingAccounts::new(layout.buffering(), layout.ports()),
         })
     }
@@ -154,7 +154,7 @@ impl Memory {
     }
 
     /// Admits a frame if it stays below all limits and high-water marks, so that no earlier departure could change the
-    /// verdict or a mark. Otherwise returns false.
+    /// verdict or a high-water mark. Otherwise returns false.
     #[inline(always)]
     pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
@@ -170,7 +170,7 @@ impl Memory {
 
     /// An output's buffer and the shared accounts, for a driver that settles many departures at once.
     #[inline]
-    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut BufferingAccounts) {
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut OutputBuffer, &mut BufferingAccounts) {
         (&mut self.outputs[output], &mut self.shared)
     }
 
@@ -185,7 +185,7 @@ impl Memory {
     }
 
     /// The buffers of all output ports.
-    pub fn outputs(&self) -> &[Dedicated] {
+    pub fn outputs(&self) -> &[OutputBuffer] {
         &self.outputs
     }
 
@@ -216,7 +216,7 @@ impl Memory {
 
     /// Starts all high-water marks afresh from the present occupancy.
     pub fn reset_high_water_marks(&mut self) {
-        self.outputs.iter_mut().for_each(Dedicated::reset_high_water_marks);
+        self.outputs.iter_mut().for_each(OutputBuffer::reset_high_water_marks);
         self.shared.reset_high_water_marks();
     }
 

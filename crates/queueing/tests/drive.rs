@@ -2,9 +2,9 @@
 //! counters and high-water marks.
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, BufferingSettings, Dedicated, Departed,
-    Depth, EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink,
-    Passage, PoolBy, PortLimits, Red, RedSettings, SharedSettings, Threshold, Verdict,
+    AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, BufferingSettings, Departed, Depth,
+    EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputBuffer,
+    OutputLink, Passage, PoolBy, PortLimits, Red, RedSettings, SharedSettings, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -402,7 +402,7 @@ proptest! {
         let (fates, queues, _) = by_naive(&layout, &links, in_service, &aqms, &arrivals);
         let mut outputs: Vec<BookedDedicated> = (0..PORTS)
             .map(|output| {
-                let mut buffer = Dedicated::of(&layout, output);
+                let mut buffer = OutputBuffer::of(&layout, output);
                 buffer.set_aqm(aqms[output].clone());
                 BookedDedicated::new(buffer, links[output], in_service)
             })

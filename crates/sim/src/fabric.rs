@@ -8,7 +8,7 @@
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_dataflow::Random;
-use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, MemoryLevel, Passage};
+use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryLevel, OutputBuffer, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
@@ -40,7 +40,7 @@ pub(crate) use pause::LeavingSignal;
 pub(crate) use rings::RingFigures;
 
 /// Returns the state of a buffer, as it is recorded.
-fn state(buffer: &Dedicated) -> QueueState {
+fn state(buffer: &OutputBuffer) -> QueueState {
     let (held, counters) = (buffer.occupancy(), buffer.counters());
     QueueState {
         bytes: held.bytes,
@@ -364,7 +364,7 @@ impl Fabric {
     }
 
     /// Returns the buffers of all switch outputs without rings.
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = &Dedicated> {
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &OutputBuffer> {
         let booked = self.memories.iter().flatten().map(BookedMemory::memory);
         let pausing = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
         let dedicated = self.ports.iter().filter_map(Port::buffer);
@@ -372,7 +372,7 @@ impl Fabric {
     }
 
     /// Returns the buffer of a switch's port, as of the last settle; `None` at hosts and with rings.
-    fn buffer(&self, index: PortIndex) -> Option<&Dedicated> {
+    fn buffer(&self, index: PortIndex) -> Option<&OutputBuffer> {
         let port = &self.ports[index as usize];
         let of_switch = || {
             let (switch, output) = port.at_switch()?;

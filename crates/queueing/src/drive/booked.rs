@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use fanin_units::Instant;
 
 use crate::aqm::Aqm;
-use crate::dedicated::Dedicated;
+use crate::dedicated::OutputBuffer;
 use crate::fifo::Fifo;
 use crate::frame::{AdmissionLimit, EcnCodepoint, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
@@ -126,17 +126,17 @@ impl Departures {
 #[derive(Debug, Clone)]
 pub struct BookedDedicated {
     departures: Departures,
-    buffer: Dedicated,
+    buffer: OutputBuffer,
 }
 
 impl BookedDedicated {
     /// Makes an output with an empty `buffer` in front of `link`.
-    pub fn new(buffer: Dedicated, link: OutputLink, in_service: InService) -> Self {
+    pub fn new(buffer: OutputBuffer, link: OutputLink, in_service: InService) -> Self {
         Self { departures: Departures::new(link, in_service), buffer }
     }
 
     /// Handles the arrival of a frame of `bytes` bytes. `ecn` returns its ECN bits; only a marker calls it. `draw` is
-    /// as for [`Dedicated::arrive`].
+    /// as for [`OutputBuffer::arrive`].
     #[inline(always)]
     pub fn arrive(
         &mut self,
@@ -203,7 +203,7 @@ impl BookedDedicated {
     }
 
     /// The buffer as of the last arrival or settlement. High-water marks and drops are always exact.
-    pub const fn buffer(&self) -> &Dedicated {
+    pub const fn buffer(&self) -> &OutputBuffer {
         &self.buffer
     }
 

@@ -2,7 +2,7 @@
 
 use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
 use fanin_queueing::{
-    Aqm, BookedDedicated, BookedMemory, Dedicated, InService, Layout, Memory, OutputLink, PauseThresholds,
+    Aqm, BookedDedicated, BookedMemory, InService, Layout, Memory, OutputBuffer, OutputLink, PauseThresholds,
     Threshold,
 };
 use fanin_scenario::{Buffering, EcnMode, PauseMode, SwitchSettings};
@@ -137,7 +137,7 @@ impl Builder<'_> {
         ports: &[PortIndex],
     ) -> Result<(), Error> {
         for (output, &port) in ports.iter().enumerate() {
-            let mut buffer = Dedicated::of(layout, output);
+            let mut buffer = OutputBuffer::of(layout, output);
             buffer.set_aqm(self.aqm(settings, port)?);
             let queue = BookedDedicated::new(buffer, self.queue_link(port), in_service(settings));
             self.ports[port as usize].set_queue(OutputQueue::Dedicated(Box::new(queue)));

@@ -1,6 +1,6 @@
 //! A port: the queue before a link, and the link.
 
-use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated};
+use fanin_queueing::{BookedDedicated, BookedMemory, OutputBuffer};
 use fanin_units::Instant;
 
 use super::link::LinkState;
@@ -123,7 +123,7 @@ impl Port {
     }
 
     /// Returns the dedicated buffer of an output that is not driven naively, as of the last settle.
-    pub(super) fn buffer(&self) -> Option<&Dedicated> {
+    pub(super) fn buffer(&self) -> Option<&OutputBuffer> {
         if let OutputQueue::Dedicated(queue) = &self.queue { Some(queue.buffer()) } else { None }
     }
 
