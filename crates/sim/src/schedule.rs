@@ -371,6 +371,8 @@ impl Schedule {
                 node = self.order(slot, key);
                 next = self.nodes[node as usize].next;
             }
+        } else {
+            assert!(key >> 1 == self.taken >> 1, "time runs backwards");
         }
         // An arrival's node has the number of its port, so that the port need not wait for the node.
         let occurrence = if node < self.ports { Occurrence::Arrival(node) } else { self.take_shared(node) };
