@@ -98,7 +98,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         units: small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?,
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
-        credits: scenario.shaping.credit_limit(),
+        credits: credits(scenario),
         paced_credits: paced_credits(scenario),
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
@@ -107,6 +107,11 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         clear: None,
         ..CollectorConfig::default()
     })
+}
+
+/// Returns the credits of a collector; `None` for other methods.
+fn credits(scenario: &Scenario) -> Option<u32> {
+    (scenario.shaping.method == ShapingMethod::Credits).then_some(scenario.shaping.credits)
 }
 
 /// Returns the settings of paced credits: rate and full frame of a collector's own link, and the mean fragment. `None` for

@@ -312,12 +312,13 @@ impl Fabric {
         let (at, draw) = (Instant::new(now), || (self.chances[switch].bits() >> 32) as u32);
         let passage = match queue {
             OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
-            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+            OutputQueue::Memory => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
             }
-            OutputQueue::Rings(_) => return self.arrive_at_rings(schedule, now, index, ring, parcel),
-            OutputQueue::Pausable(_) => return self.arrive_at_pausable(schedule, now, [from, index], parcel),
+            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => {
+                return self.arrive_at_naive(schedule, now, [from, index], ring, parcel);
+            }
             OutputQueue::Host => unreachable!("only switches forward"),
         };
         let Passage::Queued { start, end, marked } = passage else {
@@ -330,18 +331,20 @@ impl Fabric {
         ArrivalFate::Forwarded
     }
 
-    /// Queues a frame at an output with rings.
+    /// Queues a frame at an output that is driven naively.
     #[inline(never)]
-    fn arrive_at_rings(
+    fn arrive_at_naive(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        index: PortIndex,
+        [from, index]: [PortIndex; 2],
         ring: u16,
         parcel: Parcel,
     ) -> ArrivalFate {
         let PortParts { link, queue, .. } = self.ports[index as usize].parts_mut();
-        let OutputQueue::Rings(rings) = queue else { panic!("the output has rings") };
+        let OutputQueue::Rings(rings) = queue else {
+            return self.arrive_at_pausable(schedule, now, [from, index], parcel);
+        };
         if !rings.arrive(now, ring, parcel) {
             return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         }

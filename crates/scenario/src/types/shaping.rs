@@ -143,12 +143,6 @@ pub struct Shaping {
 }
 
 impl Shaping {
-    /// Returns the credits of a collector; `None` unless `credits` is the method.
-    #[must_use]
-    pub fn credit_limit(&self) -> Option<u32> {
-        (self.method == ShapingMethod::Credits).then_some(self.credits)
-    }
-
     /// Returns the time that a schedule reserves on a link for a transmission of duration `busy`.
     #[must_use]
     pub fn stretched(&self, busy: Duration) -> Duration {

@@ -5,7 +5,7 @@ use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, InService, Layout, Memory, OutputBuffer, OutputLink, PauseThresholds,
     Threshold,
 };
-use fanin_scenario::{Buffering, EcnMode, PauseMode, SwitchSettings};
+use fanin_scenario::{EcnMode, PauseMode, SwitchSettings};
 use fanin_units::Bytes;
 
 use super::Fabric;
@@ -110,20 +110,14 @@ impl Builder<'_> {
         if self.pausing.is_some() {
             return self.add_pausing_switch(settings, &layout, ports);
         }
-        let queue = match settings.buffering {
-            Buffering::Unlimited | Buffering::Dedicated => {
-                return self.add_dedicated(settings, &layout, ports);
-            }
-            Buffering::Shared => || OutputQueue::Shared,
-            Buffering::DynamicThreshold => || OutputQueue::DynamicThreshold,
-            Buffering::Voq => || OutputQueue::Voq,
-            Buffering::Daqring => unreachable!("rings have no layout"),
-        };
+        if !layout.couples_outputs() {
+            return self.add_dedicated(settings, &layout, ports);
+        }
         let links: Vec<OutputLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
         let mut memory = BookedMemory::new(&layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, self.aqm(settings, port)?);
-            self.ports[port as usize].set_queue(queue());
+            self.ports[port as usize].set_queue(OutputQueue::Memory);
         }
         *self.memories.last_mut().expect("the switch was added") = Some(memory);
         Ok(())

@@ -14,20 +14,17 @@ use crate::schedule::NEVER;
 
 /// The queue before a link, by its discipline.
 pub(super) enum OutputQueue {
-    /// A host's output: first in, first out, without a limit. Departures are booked on the link.
-    Host,
     /// A switch's output with its own buffer (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// An output whose frames take memory of shared pools (`shared.rs`), accounted by its switch; departures are booked.
-    Shared,
-    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::Shared`].
-    DynamicThreshold,
-    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::Shared`].
-    Voq,
+    /// A switch's output that shares memory with others; departures are booked. The switch's [`BookedMemory`] knows the scheme
+    /// (`shared.rs`, `dynamic_threshold.rs`, `voq.rs`).
+    Memory,
     /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
     /// An output that PAUSE can stop (`pausable.rs`), driven naively. Its memory is accounted by its switch.
     Pausable(Box<PausableOutput>),
+    /// A host's output: first in, first out, without a limit. Departures are booked on the link.
+    Host,
 }
 
 /// One direction of a link and the queue before it.
