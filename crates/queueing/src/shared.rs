@@ -24,6 +24,17 @@ pub enum PoolBy {
     Input(Vec<usize>),
 }
 
+impl PoolBy {
+    /// The pool that a frame from `input` to `output` is charged to.
+    #[inline]
+    fn pool_of(&self, input: usize, output: usize) -> usize {
+        match self {
+            Self::Output(pools) => pools[output],
+            Self::Input(pools) => pools[input],
+        }
+    }
+}
+
 /// The same limits on every port; [`Bytes::MAX`] is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortLimits {
@@ -50,10 +61,7 @@ impl SharedSettings {
     /// The pool that a frame from `input` to `output` is charged to.
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> usize {
-        match &self.by {
-            PoolBy::Output(pools) => pools[output],
-            PoolBy::Input(pools) => pools[input],
-        }
+        self.by.pool_of(input, output)
     }
 
     /// The size of the smallest pool: one output cannot hold more.
@@ -90,20 +98,16 @@ fn min_of(sizes: &[Bytes]) -> Bytes {
 #[derive(Debug, Clone)]
 pub(crate) struct SharedAccounts {
     pools: Vec<Account>,
-    /// The pool of each port, by input or by output.
-    pool_of: Vec<u32>,
-    is_by_input: bool,
+    by: PoolBy,
     inputs: Vec<Account>,
     limits_inputs: bool,
 }
 
 impl SharedAccounts {
     pub(crate) fn new(settings: &SharedSettings) -> Self {
-        let (PoolBy::Output(pool_of) | PoolBy::Input(pool_of)) = &settings.by;
         Self {
             pools: settings.sizes.iter().copied().map(Account::new).collect(),
-            pool_of: pool_of.iter().map(|&pool| pool as u32).collect(),
-            is_by_input: matches!(settings.by, PoolBy::Input(_)),
+            by: settings.by.clone(),
             inputs: settings.input_limits.iter().copied().map(Account::new).collect(),
             limits_inputs: settings.input_limits.iter().any(|&limit| limit != Bytes::MAX),
         }
@@ -111,7 +115,7 @@ impl SharedAccounts {
 
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> usize {
-        self.pool_of[if self.is_by_input { input } else { output }] as usize
+        self.by.pool_of(input, output)
     }
 
     /// The limit that refuses a frame, if one does.
