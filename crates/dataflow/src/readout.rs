@@ -351,15 +351,15 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     }
 
     fn delete(&mut self, now: Instant, event: L1Id) {
+        // Also for an event that is not kept: a request that was under way must not let the detector deliver it again.
+        self.source.delete(event);
         if self.config.memory.is_none() {
-            self.source.delete(event);
             self.counters.deleted += 1;
             return;
         }
         if !self.keeps(event) {
             return;
         }
-        self.source.delete(event);
         let bytes = self.kept[(event.0 - self.base.0) as usize].take().unwrap_or(0);
         self.counters.events -= 1;
         self.counters.held -= bytes;

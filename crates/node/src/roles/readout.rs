@@ -228,3 +228,29 @@ impl RoleNode for ReadoutNode {
         metrics::level(&metrics.votes, u64::from(votes));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use fanin_dataflow::{FragmentSet, L1Id};
+
+    use super::*;
+
+    #[test]
+    fn a_request_behind_the_clear_of_its_event_keeps_nothing() {
+        let scenario = fanin_scenario::load("replay", &[]).unwrap().scenario;
+        let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
+        let memory = FragmentMemory::new(supply, &sources, 0, false);
+        let readout = Readout::new(settings::readout(&scenario, 0), memory).unwrap();
+        let mut node = ReadoutNode { readout, vote: None };
+        let mut handle = |peer, message| node.handle_message(Instant::START, peer, message).unwrap();
+        let request = |event| Message::Request { tag: 0, event: L1Id(event), fragments: FragmentSet::first(1) };
+        handle(Peer::Collector(0), request(4));
+        // The readout was suspended while the collector's request of event 5 waited and timed out.
+        handle(Peer::Supervisor, Message::Clear([L1Id(4), L1Id(5)].as_slice().into()));
+        handle(Peer::Collector(0), request(5));
+        assert_eq!(node.readout.counters().events, 0);
+        node.check();
+    }
+}
