@@ -16,13 +16,35 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Creates a file if it does not exist, and locks it. Returns `None` if another process holds the lock.
-pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::options().create(true).append(true).open(path)?;
+/// Result of an attempt to lock an open file.
+#[derive(Debug)]
+pub(crate) enum LockAttempt {
+    Locked(File),
+    /// Another open file holds the lock.
+    Held,
+    /// Another file has the path, or none: a former owner removed or moved the file after it was opened here.
+    Gone,
+}
+
+/// Opens a lock's file. Creates it if it does not exist.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+/// Locks an open file that still has its path.
+pub(crate) fn try_lock(path: &Path, file: File) -> io::Result<LockAttempt> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockAttempt::Held),
+        Err(error) => return Err(error.into()),
+    }
+    let place = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let own = place(&file.metadata()?);
+    match std::fs::metadata(path) {
+        Ok(there) if place(&there) == own => Ok(LockAttempt::Locked(file)),
+        Ok(_) => Ok(LockAttempt::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LockAttempt::Gone),
+        Err(error) => Err(error),
     }
 }
 
@@ -55,10 +77,10 @@ impl ProcessLock {
         let path = folder.join(name);
         let until = Instant::now() + WAIT_MAX;
         loop {
-            match try_lock(&path).and_then(|file| file.map_or(Ok(None), |file| still_at(&path, file))) {
-                Ok(Some(file)) => return Ok(Self { file: Some(file), removed: None }),
-                Ok(None) if Instant::now() < until => std::thread::sleep(PAUSE),
-                Ok(None) => {
+            match open_lock(&path).and_then(|file| try_lock(&path, file)) {
+                Ok(LockAttempt::Locked(file)) => return Ok(Self { file: Some(file), removed: None }),
+                Ok(_) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Ok(_) => {
                     let (process, folder) = (process.to_owned(), folder.to_owned());
                     return Err(ProcessError::Runs { process, folder });
                 }
@@ -94,17 +116,6 @@ impl Drop for ProcessLock {
     }
 }
 
-/// Returns a locked file if it still has its path: its former owner may have removed it after it was opened here.
-fn still_at(path: &Path, file: File) -> io::Result<Option<File>> {
-    let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    let own = place(file.metadata()?);
-    match std::fs::metadata(path) {
-        Ok(there) => Ok((place(there) == own).then_some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,9 +131,9 @@ mod tests {
         drop(take("logger-1").unwrap());
         // A process that opened the file before it was removed does not take the removed file for its lock.
         let path = folder.join("logger-0-files.lock");
-        let opened = File::open(&path).unwrap();
+        let opened = open_lock(&path).unwrap();
         drop(first);
-        assert!(still_at(&path, opened).unwrap().is_none());
+        assert!(matches!(try_lock(&path, opened), Ok(LockAttempt::Gone)));
         drop((take("logger-0").unwrap(), journal));
         let left: Vec<_> =
             std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::LaunchError;
-use crate::lock::try_lock;
+use crate::lock::{LockAttempt, open_lock, try_lock};
 
 /// Name of the lock's file in the folder.
 const LOCK_FILE: &str = ".lock";
@@ -25,11 +25,17 @@ impl FolderLock {
     /// [`LaunchError::InUse`] if another run holds the lock; [`LaunchError::Io`] if the folder cannot be written.
     pub fn take(folder: &Path) -> Result<Self, LaunchError> {
         let io = |path: &Path, error| LaunchError::Io { path: path.to_owned(), error };
-        std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
         let path = folder.join(LOCK_FILE);
-        match try_lock(&path).map_err(|error| io(&path, error))? {
-            Some(file) => Ok(Self { _file: file }),
-            None => Err(LaunchError::InUse { path: folder.to_owned() }),
+        loop {
+            std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
+            match open_lock(&path).and_then(|file| try_lock(&path, file)) {
+                Ok(LockAttempt::Locked(file)) => return Ok(Self { _file: file }),
+                Ok(LockAttempt::Held) => return Err(LaunchError::InUse { path: folder.to_owned() }),
+                // Another run has moved or removed the folder in between.
+                Ok(LockAttempt::Gone) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(io(&path, error)),
+            }
         }
     }
 
@@ -100,6 +106,28 @@ mod tests {
         let run = FolderLock::take(&folder).unwrap();
         assert!(matches!(FolderLock::check_free(&folder), Err(LaunchError::InUse { .. })));
         drop(run);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_another_run_removed_does_not_hold_its_new_folder() {
+        let folder = std::env::temp_dir().join(format!("fanin-lock-gone-{}", std::process::id()));
+        let path = folder.join(LOCK_FILE);
+        for aside in [false, true] {
+            let first = FolderLock::take(&folder).unwrap();
+            // A second run has opened the file, and locks it after the first run has begun a new folder.
+            let opened = open_lock(&path).unwrap();
+            if aside {
+                std::fs::remove_dir_all(move_aside(&folder).unwrap()).unwrap();
+            } else {
+                std::fs::remove_dir_all(&folder).unwrap();
+            }
+            let again = FolderLock::take(&folder).unwrap();
+            drop(first);
+            assert!(matches!(try_lock(&path, opened), Ok(LockAttempt::Gone)));
+            assert!(matches!(FolderLock::take(&folder), Err(LaunchError::InUse { .. })));
+            drop(again);
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
