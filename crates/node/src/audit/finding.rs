@@ -1,0 +1,173 @@
+//! Violations of guarantees that an audit finds, and their text.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use fanin_dataflow::{AuditError, L1Id, Outcome};
+
+use super::Audit;
+use crate::journal::JournalError;
+
+/// Maximum number of findings that [`AuditFailure`] prints, and of events that one finding names.
+const SHOWN_MAX: usize = 10;
+
+/// Violation of a guarantee that the audit found.
+#[derive(Debug, thiserror::Error)]
+pub enum Finding {
+    /// A journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// A file of stored events has invalid records. Its undamaged events count.
+    #[error("{}: {faults} faults; the first: {first}; {undamaged} of its events are undamaged", path.display())]
+    Faults {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of invalid records.
+        faults: u64,
+        /// Description of the first one.
+        first: String,
+        /// Number of events of the file that are undamaged.
+        undamaged: u64,
+    },
+    /// The journals hold fewer assigned events than were seen while the system ran.
+    #[error(
+        "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",
+        list_of_paths(folders)
+    )]
+    FewerAssigned {
+        /// The folders of the journals.
+        folders: Vec<PathBuf>,
+        /// Assigned events in the journals.
+        found: u64,
+        /// Assigned events that were seen while the system ran.
+        seen: u64,
+    },
+    /// The supervisor's machine was booted again under a journal that is not synchronised. The lines before may be gone, and
+    /// their L1 IDs may belong to two events each.
+    #[error(
+        "{}: the machine was booted again, and `live.journal_sync` was false: assignments may be gone, and their \
+         L1 IDs assigned again",
+        path.display()
+    )]
+    Unsynchronised {
+        /// Path of the supervisor's journal.
+        path: PathBuf,
+    },
+    /// Events were assigned and have no outcome.
+    #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
+        events.len(), list_of(events), on_disk_note(*on_disk))]
+    Lost {
+        /// Number of assigned events.
+        assigned: u64,
+        /// The lost events.
+        events: Vec<L1Id>,
+        /// Number of lost events that are on disk nevertheless.
+        on_disk: u64,
+    },
+    /// The records of an event contradict each other (`fanin_dataflow::Auditor`).
+    #[error(transparent)]
+    Event(#[from] AuditError),
+    /// Events are recorded as stored, and no undamaged file has them.
+    #[error("{} of {assigned} events were lost, recorded as stored, but no undamaged file has them: {}",
+        events.len(), list_of(events))]
+    NotInFiles {
+        /// Number of assigned events.
+        assigned: u64,
+        /// The lost events.
+        events: Vec<L1Id>,
+    },
+    /// A logger's journal has an event as stored, and no undamaged file has this event, which is not lost.
+    #[error("a logger's journal has event {0} as stored, but no undamaged file has it")]
+    FileGone(L1Id),
+    /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
+    #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
+    NotDecided(L1Id),
+    /// An event was rejected and is on disk, although it was never taken from a collector and reassigned.
+    #[error("event {0} was both rejected and stored")]
+    RejectedAndStored(L1Id),
+    /// An event is on disk only in a stream that does not fit its outcome.
+    #[error("event {event} ended as {outcome:?}, but the {stream} stream has it alone")]
+    WrongStream {
+        /// Identifier of the event.
+        event: L1Id,
+        /// Recorded outcome of the event.
+        outcome: Outcome,
+        /// Name of the stream that has the event.
+        stream: &'static str,
+    },
+    /// The number of missing fragments of an event on disk is in no record of a shipment of this event.
+    #[error(
+        "event {event} has {stored} fragments marked missing on disk; its collector shipped it with {shipped}"
+    )]
+    Missing {
+        /// Identifier of the event.
+        event: L1Id,
+        /// Fragments that are marked missing on disk.
+        stored: u32,
+        /// Fragments that were missing in the last shipment; 0 without a shipment.
+        shipped: u32,
+    },
+}
+
+/// Error of an audit: the run violated a guarantee, or its files cannot be read.
+#[derive(Debug)]
+pub struct AuditFailure {
+    /// Figures of the audit, as far as it came.
+    pub audit: Box<Audit>,
+    /// All violations, at least one. Lost events come first.
+    pub findings: Vec<Finding>,
+}
+
+impl std::error::Error for AuditFailure {}
+
+impl fmt::Display for AuditFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, finding) in self.findings.iter().take(SHOWN_MAX).enumerate() {
+            out.write_str(if number == 0 { "" } else { "\n  " })?;
+            finding.fmt(out)?;
+        }
+        match self.findings.len() {
+            count if count > SHOWN_MAX => write!(out, "\n  and {} more", count - SHOWN_MAX),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AuditFailure {
+    /// Returns the lost events: they have no outcome, or are recorded as stored and in no file.
+    pub fn lost_events(&self) -> impl Iterator<Item = L1Id> {
+        let lost = |finding| match finding {
+            &Finding::Lost { ref events, .. } | &Finding::NotInFiles { ref events, .. } => events.as_slice(),
+            _ => &[],
+        };
+        self.findings.iter().flat_map(lost).copied()
+    }
+
+    /// Returns the number of lost events.
+    pub fn lost(&self) -> u64 {
+        self.lost_events().count() as u64
+    }
+}
+
+fn list_of_paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the L1 IDs of the first [`SHOWN_MAX`] events as text.
+fn list_of(events: &[L1Id]) -> String {
+    let shown: Vec<String> = events.iter().take(SHOWN_MAX).map(|event| event.0.to_string()).collect();
+    let more = events.len() - shown.len();
+    shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
+fn on_disk_note(on_disk: u64) -> String {
+    if on_disk == 0 { String::new() } else { format!("; {on_disk} of them are on disk all the same") }
+}
