@@ -32,6 +32,9 @@ pub struct AuditScope<'a> {
     pub loggers: bool,
     /// Number of events that were certainly assigned. Fewer assigned events in the journals are a finding.
     pub assigned_min: u64,
+    /// True if processes delete their older journals (`live.journal_parts`): events in these are unproven. If false, an absent
+    /// journal is a finding.
+    pub deletes_journals: bool,
 }
 
 /// Result of an audit: the events of a run by outcome, and the contents of its files.
@@ -301,15 +304,22 @@ fn examine(
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {
             covered_since = covered_since.max(first.unwrap_or_default());
+            if !scope.deletes_journals {
+                findings.push(Finding::JournalGone { path });
+            }
         }
     }
     for (epoch_us, record) in withheld.iter().filter(|(_, record)| !never_assigned.contains(&record.event)) {
         trails.note(*epoch_us, record);
     }
-    let found = (trails.assigned_at.len() + never_assigned.len()) as u64;
+    let mut found = (trails.assigned_at.len() + never_assigned.len()) as u64;
     if covered_since > 0 {
         audit.unproven = trails.forget_before(covered_since, &mut on_disk);
-    } else if found < scope.assigned_min {
+        // L1 IDs are assigned one after the other.
+        let last = trails.assigned_at.keys().chain(&never_assigned).max();
+        found = last.map_or(0, |event| event.0 + 1);
+    }
+    if found < scope.assigned_min {
         let folders = scope.folders.iter().map(|&folder| folder.to_owned()).collect();
         findings.push(Finding::FewerAssigned { folders, found, seen: scope.assigned_min });
     }

@@ -307,7 +307,7 @@ pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, 
     Ok(parts)
 }
 
-/// Returns true if `path` is the oldest remaining rotated file of its process, and older ones were deleted.
+/// Returns true if `path` is a rotated file of its process, and the one before it is gone.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -317,10 +317,8 @@ pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
     let mut words = name.rsplit('.').skip(1);
     let (Some(number), Some(process)) = (words.next(), words.next()) else { return Ok(false) };
     let Ok(number) = number.parse::<u64>() else { return Ok(false) };
-    let oldest = parts(machine, &path.with_file_name(format!("{process}.{EXTENSION}")))?
-        .first()
-        .map(|&(oldest, _)| oldest);
-    Ok(number > 1 && oldest == Some(number))
+    let parts = parts(machine, &path.with_file_name(format!("{process}.{EXTENSION}")))?;
+    Ok(number > 1 && parts.iter().all(|(other, _)| other + 1 != number))
 }
 
 /// Returns a check that is true for each valid line of a journal, if it sees the lines in their order.

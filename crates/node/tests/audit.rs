@@ -161,7 +161,13 @@ fn broken_promises_are_found() {
         let data = folder.join("data");
         copy(&finished.folder, &folder, ".journal");
         copy(&finished.data, &data, ".data");
-        let scope = AuditScope { folders: &[&folder], data: &[&data], loggers: true, assigned_min: assigned };
+        let scope = AuditScope {
+            folders: &[&folder],
+            data: &[&data],
+            loggers: true,
+            assigned_min: assigned,
+            deletes_journals: false,
+        };
         assert_eq!(audit(&scope).unwrap(), finished.audit, "before {case}");
         spoil(&folder, &data);
         let found = audit(&scope).unwrap_err().to_string();
@@ -188,7 +194,13 @@ fn an_event_in_a_file_that_is_gone_is_lost() {
     );
     write("collector-1.journal", "1 8 decided 0 rejected\n");
     write("logger-0.journal", "1 7 stored 0 physics 0\n1 8 stored 0 debug 0\n1 9 stored 0 physics 0\n");
-    let scope = AuditScope { folders: &[&folder], data: &[&folder], loggers: true, assigned_min: 3 };
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[&folder],
+        loggers: true,
+        assigned_min: 3,
+        deletes_journals: false,
+    };
     let failure = audit(&scope).unwrap_err();
     assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [9, 7]);
     assert_eq!((failure.audit.totals.assigned, failure.audit.totals.rejected, failure.lost()), (3, 1, 2));
@@ -226,7 +238,13 @@ fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
         "supervisor.00001.journal",
         &format!("# fanin journal 1 supervisor epoch-us 0\n{} 9 assigned 0 0 0 0\n", second(99)),
     );
-    let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 3 };
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[],
+        loggers: true,
+        assigned_min: 3,
+        deletes_journals: false,
+    };
     let failure = audit(&scope).unwrap_err();
     let findings: Vec<String> = failure.findings.iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 2, "{failure}");
@@ -253,7 +271,13 @@ fn an_event_that_was_only_written_down_is_not_lost() {
     write("supervisor.journal", &format!("{held}0 0 assigned 0 0 0 0\n9 0 reassigned 0\n"));
     write("standby.journal", &held);
     write("standby.log-identity", "8");
-    let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 1 };
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[],
+        loggers: true,
+        assigned_min: 1,
+        deletes_journals: false,
+    };
     assert_eq!(audit(&scope).unwrap().totals.assigned, 0);
     // A collector that received it contradicts that, and so does a partner of another log.
     write("collector-0.journal", &(header("collector-0") + "5 0 received 0\n"));
@@ -261,5 +285,40 @@ fn an_event_that_was_only_written_down_is_not_lost() {
     std::fs::remove_file(folder.join("collector-0.journal")).unwrap();
     write("standby.log-identity", "9");
     assert!(audit(&scope).unwrap_err().to_string().contains("1 of 1 events were lost"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Only `live.journal_parts` deletes journals. What it did not delete is missing.
+#[test]
+fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
+    let folder = std::env::temp_dir().join(format!("fanin-absent-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, lines: &str| {
+        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
+    };
+    for (event, part) in [".00001", ".00002", ".00003", ""].iter().enumerate() {
+        let assigned = format!("{event} {event} assigned 0 0 0 0\n{event} {event} completed 0 rejected\n");
+        write(&format!("supervisor{part}.journal"), &assigned);
+        write(&format!("collector-0{part}.journal"), &format!("{event} {event} decided 0 rejected\n"));
+    }
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[],
+        loggers: true,
+        assigned_min: 4,
+        deletes_journals: false,
+    };
+    assert_eq!(audit(&scope).unwrap().totals.rejected, 4);
+    for gone in ["supervisor.00002", "supervisor.00001", "collector-0.00001"] {
+        std::fs::rename(folder.join(format!("{gone}.journal")), folder.join("aside")).unwrap();
+        let found = audit(&scope).unwrap_err().to_string();
+        assert!(found.contains("the journal before it is gone"), "{gone}: {found}");
+        let deletes = AuditScope { deletes_journals: true, ..scope };
+        assert!(audit(&deletes).unwrap().unproven > 0, "{gone}");
+        // The newest events were assigned, and no journal has them.
+        let found = audit(&AuditScope { assigned_min: 5, ..deletes }).unwrap_err().to_string();
+        assert!(found.contains("have 4 assigned events, and at least 5"), "{found}");
+        std::fs::rename(folder.join("aside"), folder.join(format!("{gone}.journal"))).unwrap();
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }

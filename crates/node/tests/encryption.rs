@@ -175,7 +175,13 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     assert_eq!((live.killed(), live.restarts()), (&[][..], 1));
     let data = live.system().data.clone();
     let assigned_min = live.assigned();
-    let scope = AuditScope { folders: &[&folder], data: &[&data], loggers: true, assigned_min };
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[&data],
+        loggers: true,
+        assigned_min,
+        deletes_journals: false,
+    };
     let audit = audit(&scope).unwrap_or_else(|finding| panic!("{finding}"));
     assert!(audit.totals.stored >= 60, "{audit:?}");
     drop(live);

@@ -54,6 +54,7 @@ fn a_second_run_leaves_the_first_alone_and_a_later_one_its_events() {
         data: &[&aside.join("data")],
         loggers: true,
         assigned_min: finished.audit.totals.assigned,
+        deletes_journals: false,
     };
     assert_eq!(audit(&moved).unwrap(), finished.audit);
     std::fs::create_dir_all(folder.join("data")).unwrap();
@@ -109,7 +110,13 @@ fn an_audit_of_nothing_or_of_too_little_fails() {
     let assigned_min = system.live.assigned();
     assert!(assigned_min > 0);
     let data = system.folder.join("data");
-    let scope = AuditScope { folders: &[&system.folder], data: &[&data], loggers: true, assigned_min };
+    let scope = AuditScope {
+        folders: &[&system.folder],
+        data: &[&data],
+        loggers: true,
+        assigned_min,
+        deletes_journals: false,
+    };
     let failure = audit(&scope).unwrap_err();
     assert!(
         matches!(failure.findings[..], [Finding::FewerAssigned { found: 0, seen, .. }, ..] if seen == assigned_min),

@@ -291,7 +291,13 @@ fn a_standby_takes_over_when_the_link_of_the_supervisor_is_cut() {
     live.stop();
     assert_eq!(live.killed(), [""; 0], "processes that did not end by themselves");
     let data = live.system().data.clone();
-    let scope = AuditScope { folders: &[&run], data: &[&data], loggers: true, assigned_min: live.assigned() };
+    let scope = AuditScope {
+        folders: &[&run],
+        data: &[&data],
+        loggers: true,
+        assigned_min: live.assigned(),
+        deletes_journals: false,
+    };
     let audited = audit(&scope).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(audited.totals.assigned > before + 50, "{audited:?}");
     drop(live);

@@ -125,6 +125,8 @@ pub(crate) struct WorldPlan {
     /// True if all processes are restarted in order, one after the other, and nothing else happens. Then no event may
     /// be stored undecided or without a fragment.
     pub(crate) is_rolling: bool,
+    /// True if each process keeps few of its closed journals.
+    pub(crate) deletes_journals: bool,
     /// Versions of messages that each process speaks at first: those of this release, or the first one alone.
     pub(crate) versions: Vec<Versions>,
     /// Versions of a process that was restarted in order: an upgrade or its reversal, if they differ from the first ones.
@@ -217,6 +219,7 @@ impl WorldPlan {
             has_key: between(random, 1, 4) != 1,
             is_long: between(random, 1, 6) == 1,
             is_rolling,
+            deletes_journals: journals_kept > 0,
             versions,
             versions_restarted,
         }

@@ -397,7 +397,13 @@ fn a_rejection_that_was_lost_with_the_power_is_unknown() {
         }
         supervisor.commit().unwrap();
         collector.commit().unwrap();
-        let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 40 };
+        let scope = AuditScope {
+            folders: &[&folder],
+            data: &[],
+            loggers: true,
+            assigned_min: 40,
+            deletes_journals: false,
+        };
         let audit = audit_on(&first, &scope).unwrap();
         assert_eq!((audit.totals.rejected, audit.unknown.events), (40, 0));
         shared.lock().lose_power(0);

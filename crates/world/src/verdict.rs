@@ -346,7 +346,8 @@ pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     let data: Vec<&Path> = all.iter().map(|(.., data)| &**data).collect();
     // An event received by a collector was assigned, even if the supervisor's disk lost the record.
     let assigned_min = received.last().map_or(0, |event| event.0 + 1);
-    let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };
+    let deletes_journals = world.plan.deletes_journals;
+    let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min, deletes_journals };
     match audit_on(&machine, &scope) {
         Ok(audit) if world.plan.is_rolling && (audit.totals.debug > 0 || audit.missing > 0) => {
             Err(WorldFailure::Restart { debug: audit.totals.debug, missing: audit.missing })

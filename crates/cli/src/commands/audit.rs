@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use fanin_node::audit::{Audit, AuditFailure, AuditScope, audit, is_audited};
+use fanin_node::config::System;
 use fanin_node::launch::FolderLock;
 use serde_json::json;
 
@@ -26,6 +27,10 @@ pub(crate) struct Arguments {
     /// The system has no loggers: an accepted event is on no disk.
     #[arg(long)]
     without_loggers: bool,
+    /// Older journals were deleted, as `live.journal_parts` says: their events are unproven. Known without this option if a
+    /// folder has the run's `system.toml`.
+    #[arg(long)]
+    journals_deleted: bool,
     /// Write the verdict as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
@@ -49,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         data: &folders,
         loggers: !arguments.without_loggers,
         assigned_min: 0,
+        deletes_journals: arguments.journals_deleted || folders.iter().any(|folder| deletes_journals(folder)),
     };
     let audited = audit(&scope);
     if let Some(json) = &arguments.json {
@@ -62,6 +68,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(failure) => Err(failure.into()),
     }
+}
+
+/// Returns true if a folder has the file of a system that deletes its older journals.
+fn deletes_journals(folder: &Path) -> bool {
+    System::load(&folder.join("system.toml")).is_ok_and(|system| system.scenario().live.journal_parts > 0)
 }
 
 /// Returns the folder and a run's subfolders of it, as far as they hold journals or files of stored events.

@@ -37,6 +37,15 @@ pub enum Finding {
         /// Number of events of the file that are undamaged.
         undamaged: u64,
     },
+    /// The journal before this one is gone, although the system deletes none.
+    #[error(
+        "{}: the journal before it is gone, and `live.journal_parts` = 0 deletes none: nothing is proven about its events",
+        path.display()
+    )]
+    JournalGone {
+        /// Path of the journal behind the absent one.
+        path: PathBuf,
+    },
     /// The journals hold fewer assigned events than were seen while the system ran.
     #[error(
         "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",

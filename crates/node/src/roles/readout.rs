@@ -245,7 +245,8 @@ mod tests {
         let readout = Readout::new(settings::readout(&scenario, 0), memory).unwrap();
         let mut node = ReadoutNode { readout, vote: None };
         let mut handle = |peer, message| node.handle_message(Instant::START, peer, message).unwrap();
-        let request = |event| Message::Request { tag: 0, event: L1Id(event), fragments: FragmentSet::first(1) };
+        let request =
+            |event| Message::Request { tag: 0, event: L1Id(event), fragments: FragmentSet::first(1) };
         handle(Peer::Collector(0), request(4));
         // The readout was suspended while the collector's request of event 5 waited and timed out.
         handle(Peer::Supervisor, Message::Clear([L1Id(4), L1Id(5)].as_slice().into()));

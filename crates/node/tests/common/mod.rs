@@ -224,7 +224,14 @@ impl System {
         let restarts = self.live.restarts();
         let data = self.live.system().data.clone();
         let assigned_min = self.live.assigned();
-        let scope = AuditScope { folders: &[&self.folder], data: &[&data], loggers: true, assigned_min };
+        let deletes_journals = self.live.system().scenario().live.journal_parts > 0;
+        let scope = AuditScope {
+            folders: &[&self.folder],
+            data: &[&data],
+            loggers: true,
+            assigned_min,
+            deletes_journals,
+        };
         let audited = audit(&scope);
         if audited.is_err() || !killed.is_empty() {
             eprintln!("kept for a look: {}", self.folder.display());

@@ -179,7 +179,8 @@ impl Pair {
     pub fn finish(mut self, folders: &[&Path]) -> Audit {
         self.end_all();
         let data = self.folder.join("data");
-        let scope = AuditScope { folders, data: &[&data], loggers: true, assigned_min: 1 };
+        let scope =
+            AuditScope { folders, data: &[&data], loggers: true, assigned_min: 1, deletes_journals: false };
         let audited = audit(&scope).unwrap_or_else(|finding| panic!("{}: {finding}", self.folder.display()));
         std::fs::remove_dir_all(&self.folder).unwrap();
         audited

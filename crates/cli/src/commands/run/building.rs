@@ -111,6 +111,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         data: &[&folder.join("data")],
         loggers: loaded.scenario.logger.hosts > 0,
         assigned_min: ended.assigned,
+        deletes_journals: loaded.scenario.live.journal_parts > 0,
     };
     let audited = fanin_node::audit::audit(&scope);
     let verdict = ended.notes(loaded) + &audit::verdict(&audited);
