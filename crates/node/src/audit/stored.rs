@@ -33,28 +33,44 @@ pub(super) fn read_file(machine: &HostMachine, path: &Path) -> io::Result<Option
     let mut file = StoredFile::default();
     // The first bytes may be damaged, too: the format is known without them.
     let mut events = Events::with_format(&bytes, Format::Atlas);
-    // The file of a logger that died may end with an incomplete event, which was never acknowledged.
-    let checked = if is_unfinished { Ok(0) } else { sound(&bytes) };
-    match checked {
-        Ok(checksums) => {
-            file.checksums = checksums;
-            file.events = events.map_while(Result::ok).map(|event| summary(&event)).collect();
-            return Ok(Some(file));
+    if !is_unfinished {
+        match sound(&bytes) {
+            Ok(checksums) => {
+                file.checksums = checksums;
+                file.events = events.map_while(Result::ok).map(|event| summary(&event)).collect();
+                return Ok(Some(file));
+            }
+            Err(faults) => file.faults = Some(faults),
         }
-        Err(faults) => file.faults = Some(faults),
     }
+    // The file of a logger that died may end with incomplete events, which were never acknowledged. These are the faults behind
+    // the last sound event.
+    let mut tail: Option<(u64, String)> = None;
+    let note = |tail: &mut Option<(u64, String)>, (count, first): (u64, String)| {
+        tail.get_or_insert((0, first)).0 += count;
+    };
     loop {
         match events.next() {
             None => break,
             Some(Ok(event)) => {
                 let range = event.offset as usize..(event.offset + event.size) as usize;
-                if let Ok(checksums) = sound(&bytes[range]) {
-                    file.events.push(summary(&event));
-                    file.checksums += checksums;
+                match sound(&bytes[range]) {
+                    Ok(checksums) => {
+                        file.events.push(summary(&event));
+                        file.checksums += checksums;
+                        if is_unfinished && let Some(faults) = tail.take() {
+                            note(&mut file.faults, faults);
+                        }
+                    }
+                    Err(faults) => note(&mut tail, faults),
                 }
             }
-            Some(Err(_)) if events.resync() => {}
-            Some(Err(_)) => break,
+            Some(Err(error)) => {
+                note(&mut tail, (1, error.to_string()));
+                if !events.resync() {
+                    break;
+                }
+            }
         }
     }
     Ok(Some(file))
@@ -95,24 +111,33 @@ mod tests {
                 event.map(|event| event.offset as usize..(event.offset + event.size) as usize).unwrap()
             })
             .collect();
-        let path = std::env::temp_dir().join(format!("fanin-damaged-{}.data", std::process::id()));
-        let (mut lost, mut without_fault) = ([0; 5], 0);
-        for place in 0..whole.len() {
-            let mut bytes = whole.clone();
-            bytes[place] ^= 0x10;
-            std::fs::write(&path, bytes).unwrap();
-            let found = read_file(&HostMachine::Real, &path).unwrap().unwrap();
-            for (l1_id, range) in places.iter().enumerate() {
-                let copies = found.events.iter().filter(|(event, _)| event.0 == l1_id as u64).count();
-                let expected = usize::from(!range.contains(&place));
-                assert!(copies == 1 || copies == expected, "byte {place} cost event {l1_id} at {range:?}");
-                lost[l1_id] += usize::from(copies == 0);
+        for suffix in ["", WRITING] {
+            let name = format!("fanin-damaged-{}.data{suffix}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let (mut lost, mut without_fault) = ([0; 5], 0);
+            for place in 0..whole.len() {
+                let mut bytes = whole.clone();
+                bytes[place] ^= 0x10;
+                std::fs::write(&path, bytes).unwrap();
+                let found = read_file(&HostMachine::Real, &path).unwrap().unwrap();
+                for (l1_id, range) in places.iter().enumerate() {
+                    let copies = found.events.iter().filter(|(event, _)| event.0 == l1_id as u64).count();
+                    let expected = usize::from(!range.contains(&place));
+                    assert!(
+                        copies == 1 || copies == expected,
+                        "byte {place} cost event {l1_id} at {range:?}"
+                    );
+                    lost[l1_id] += usize::from(copies == 0);
+                }
+                // A logger that died leaves no fault at the end of its file.
+                let is_last = places[4].start <= place;
+                assert!(suffix.is_empty() || !is_last || found.faults.is_none(), "byte {place}");
+                without_fault += usize::from(found.faults.is_none() && !is_last);
             }
-            without_fault += usize::from(found.faults.is_none());
+            std::fs::remove_file(path).unwrap();
+            // All bytes of fragments and nearly all of headers are protected.
+            assert!(lost.iter().all(|&bytes| bytes > 2 * 40), "{lost:?}");
+            assert!(without_fault < whole.len() / 2, "{without_fault} bytes are unprotected");
         }
-        std::fs::remove_file(path).unwrap();
-        // All bytes of fragments and nearly all of headers are protected.
-        assert!(lost.iter().all(|&bytes| bytes > 2 * 40), "{lost:?}");
-        assert!(without_fault < whole.len() / 2, "{without_fault} bytes are unprotected");
     }
 }
