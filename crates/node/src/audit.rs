@@ -390,10 +390,17 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     }
     let known = trails.shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
     let shipped = known.last().copied().unwrap_or_default();
-    if let Some(&stored) = found.missing.iter().find(|stored| !known.contains(stored))
-        && !trails.is_unknown(event)
-    {
-        findings.push(Finding::Missing { event, stored, shipped });
+    let (copies, shipments) = (found.missing.len(), known.len());
+    let finding = match found.missing.iter().find(|stored| !known.contains(stored)) {
+        Some(&stored) => Finding::Missing { event, stored, shipped },
+        // Without a reason for a second copy, the auditor reports it.
+        None if copies > shipments && (trails.reassigned.contains(&event) || shipments > 1) => {
+            Finding::MoreCopies { event, copies, shipments }
+        }
+        None => return,
+    };
+    if !trails.is_unknown(event) {
+        findings.push(finding);
     }
 }
 

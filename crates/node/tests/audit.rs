@@ -82,6 +82,20 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
         "is on disk 2 times without a reason",
     ),
     (
+        "a file of events that were taken back once is there twice",
+        |folder, data| {
+            let path = first(data, "logger-0-physics");
+            std::fs::copy(&path, path.with_file_name("logger-1-physics-99999.data")).unwrap();
+            edit(folder, |lines| {
+                let taken = lines.iter().filter(|line| line.contains(" assigned "));
+                let taken = taken.map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "));
+                let more: Vec<String> = taken.map(|begin| format!("{begin} reassigned 0")).collect();
+                lines.extend(more);
+            });
+        },
+        "is on disk 2 times; collectors shipped it 1 times",
+    ),
+    (
         "a file is in the other stream",
         |_, data| {
             let path = first(data, "logger-0-physics");

@@ -124,6 +124,16 @@ pub enum Finding {
         /// Fragments that were missing in the last shipment; 0 without a shipment.
         shipped: u32,
     },
+    /// An event is on disk more often than the collectors' journals have it as shipped.
+    #[error("event {event} is on disk {copies} times; collectors shipped it {shipments} times")]
+    MoreCopies {
+        /// Identifier of the event.
+        event: L1Id,
+        /// Number of copies on disk.
+        copies: usize,
+        /// Number of shipments in the journals.
+        shipments: usize,
+    },
 }
 
 /// Error of an audit: the run violated a guarantee, or its files cannot be read.
