@@ -255,6 +255,19 @@ BUGS = [
         "                        self.out",
     ),
     Bug(
+        "a-clear-of-an-absent-event-is-forgotten",
+        f"{FLOW}/readout.rs",
+        "        self.source.delete(event);\n        if self.config.memory.is_none() {\n",
+        "        if self.keeps(event) {\n            self.source.delete(event);\n        }\n"
+        "        if self.config.memory.is_none() {\n",
+    ),
+    Bug(
+        "only-the-latest-missed-clears-are-sent",
+        f"{FLOW}/supervisor/mod.rs",
+        "saturating_sub(CLEARED_AGAIN_MAX)",
+        "saturating_sub(256)",
+    ),
+    Bug(
         "stored-at-arrival",
         f"{FLOW}/logger.rs",
         "                self.write(now, collector, event, stream, missing, payload);\n",

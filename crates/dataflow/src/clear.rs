@@ -41,6 +41,11 @@ impl ClearBatch {
         self.config.clear_group.into()
     }
 
+    /// Returns the events of the group so far.
+    pub(crate) fn events(&self) -> &[L1Id] {
+        &self.events
+    }
+
     pub(crate) fn add(&mut self, now: Instant, event: L1Id) {
         if self.events.is_empty() {
             self.flush_at = now.checked_add(self.config.delay_max);

@@ -97,6 +97,10 @@ pub trait RoleNode {
     fn tables(&self) -> Vec<(&'static str, usize)> {
         Vec::new()
     }
+    /// Returns the number of events whose fragments a readout keeps.
+    fn events_kept(&self) -> u64 {
+        0
+    }
     /// Updates the metrics of the role.
     fn measure(&self, now: Instant, metrics: &Metrics);
 }

@@ -159,6 +159,8 @@ pub struct HeldByProcess {
     pub journal_dropped: u64,
     /// Names and sizes of the role's tables that are empty when no event is in progress.
     pub tables: Vec<(&'static str, usize)>,
+    /// Events whose fragments a readout keeps.
+    pub events_kept: u64,
 }
 
 /// A process that drives the role `N`.
@@ -469,6 +471,7 @@ impl<N: RoleNode> Turns for Process<N> {
             journal_bytes: self.journal.waiting_bytes(),
             journal_dropped: self.journal.dropped(),
             tables: self.node.tables(),
+            events_kept: self.node.events_kept(),
         }
     }
 }

@@ -160,13 +160,22 @@ impl WorldPlan {
         let is_scarce = !is_rolling && between(&mut own, 1, 3) == 1;
         // In every fourth world few journals of each process are kept. The audit proves nothing about older events.
         let journals_kept = if between(&mut own, 1, 4) == 1 { between(&mut own, 1, 4) } else { 0 };
-        let (scenario, events_max) =
-            scenario(random, readouts, collectors, loggers, is_rolling, is_scarce, journals_kept);
+        // In every eighth world, a readout loses the supervisor alone, and misses the clears of many events.
+        let misses_clears = !is_rolling && !is_scarce && between(&mut own, 1, 8) == 1;
+        let kind = ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept };
+        let (scenario, events_max) = scenario(random, readouts, collectors, loggers, kind);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
             places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
         }
         let mut faults = if is_rolling { restarts(random, places.len()) } else { faults(random, &places) };
+        if misses_clears {
+            let at = between(&mut own, FAULTS_FROM, FAULTS_TO);
+            let until = at + between(&mut own, FAULT_MAX / 2, FAULT_MAX);
+            let kind = InjectedFault::Cut(0, between(&mut own, 1, readouts) as Host);
+            faults.push(PlannedFault { at, until, kind });
+            faults.sort_by_key(|fault| fault.at);
+        }
         if has_standby && !is_rolling {
             add_loss(random, &mut faults, places.len() as u64);
             // With fewer readouts there is no majority without the one that lost its vote.
@@ -285,19 +294,32 @@ fn versions(random: &mut Random, hosts: usize, is_rolling: bool) -> (Vec<Version
     }
 }
 
+/// Properties of a world that its scenario depends on.
+#[derive(Debug, Clone, Copy)]
+struct ScenarioKind {
+    is_rolling: bool,
+    is_scarce: bool,
+    /// Events at a high rate, and a clear for each.
+    misses_clears: bool,
+    journals_kept: u64,
+}
+
 /// Draws the text of a small scenario with short times. Returns the most events in progress of a collector, too.
 fn scenario(
     random: &mut Random,
     readouts: u64,
     collectors: u64,
     loggers: u64,
-    is_rolling: bool,
-    is_scarce: bool,
-    journals_kept: u64,
+    kind: ScenarioKind,
 ) -> (String, u64) {
+    let ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept } = kind;
     let mut pick = |least, most| between(random, least, most);
-    // More events in progress fill the memory.
-    let (more_units, factor) = if is_scarce { (9, 25) } else { (0, 1) };
+    // More events in progress fill the memory, or allow a high rate.
+    let (more_units, factor) = match (is_scarce, misses_clears) {
+        (true, _) => (9, 25),
+        (false, true) => (9, 0),
+        (false, false) => (0, 1),
+    };
     let (units, shipping);
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -317,9 +339,9 @@ fn scenario(
             units = more_units + pick(1, 3);
             units
         },
-        factor * pick(1, 20),
-        pick(10, 60),
-        pick(1, 20),
+        (factor * pick(1, 20)).max(1),
+        pick(10, 60) * if misses_clears { 6 } else { 1 },
+        pick(1, 20).min(if misses_clears { 1 } else { 20 }),
         pick(1, 9),
     );
     if pick(1, 3) != 1 {

@@ -114,6 +114,8 @@ pub(crate) struct World {
     pub(crate) active: usize,
     pub(crate) pairing_loss: Option<PairingLoss>,
     pub(crate) pair_loss: Option<PairLoss>,
+    /// True if the system was complete after its faults.
+    has_recovered: bool,
     /// Turns of processes after which a peer waited for its part of the memory.
     pub(crate) peer_stops: u64,
 }
@@ -155,6 +157,7 @@ impl World {
             active: 0,
             pairing_loss: None,
             pair_loss: None,
+            has_recovered: false,
             peer_stops: 0,
         }
     }
@@ -388,7 +391,7 @@ impl World {
                 }
             }
             Ok(false) => {
-                verdict::check_end(child.place, &**process)?;
+                verdict::check_end(child.place, &**process, self.has_recovered)?;
                 self.ended(host, None);
             }
             Err(error) => self.ended(host, Some(&error)),
@@ -477,6 +480,7 @@ impl World {
                 }
                 let is_whole = self.is_complete() && self.is_secured();
                 if is_whole && verdict::progress(self).completed_after(assigned) {
+                    self.has_recovered = true;
                     let is_long = self.plan.is_long;
                     self.phase = if is_long {
                         WorldPhase::Quiet { since: now, lost: None }

@@ -3,7 +3,7 @@
 use fanin_units::{Duration, Instant};
 
 use super::config::{Arrivals, Backpressure, StartOrder};
-use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
+use super::{Outstanding, Supervisor};
 use crate::{Delay, EventStep, FragmentPayload, L1Id, Message, Peer, Selection};
 
 impl<P: FragmentPayload> Supervisor<P> {
@@ -162,9 +162,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         for &event in events.iter() {
             self.record(now, event, EventStep::Cleared);
         }
-        if self.cleared.len() >= CLEARS_KEPT_MAX {
-            self.cleared.pop_front();
-        }
-        self.cleared.push_back(events);
+        self.keep_cleared(events);
     }
 }

@@ -20,8 +20,12 @@ use crate::{
     Random, Selection, Unexpected, UnitLayout,
 };
 
-/// The number of recent clear messages that a readout receives when it connects: it may have missed them.
-const CLEARS_KEPT_MAX: usize = 256;
+/// The number of recently cleared events whose clears a lost connection may have lost on their way.
+const CLEARED_KEPT_MAX: usize = 25_600;
+/// The most events that are cleared again when a readout connects, the newest ones.
+const CLEARED_AGAIN_MAX: u64 = 4_000_000;
+/// The most events in one message that clears events again.
+const CLEARED_AGAIN_GROUP: usize = 1_000;
 
 /// The supervisor of one data-acquisition system.
 pub struct Supervisor<P> {
@@ -53,8 +57,12 @@ pub struct Supervisor<P> {
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
-    /// The latest clears, for readouts that were disconnected.
+    /// The latest clears.
     cleared: VecDeque<Arc<[L1Id]>>,
+    /// Number of events in `cleared`.
+    cleared_kept: usize,
+    /// Number of events that were cleared.
+    cleared_count: u64,
     /// True if no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
@@ -78,10 +86,20 @@ struct Outstanding<P> {
     result: P,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct ReadoutState {
     up: bool,
     full: bool,
+    /// The readout has the clears of all finished events before this one.
+    missed_from: L1Id,
+    /// Value of `cleared_count` when it connected.
+    cleared_before: u64,
+}
+
+impl ReadoutState {
+    const fn new(missed_from: L1Id) -> Self {
+        Self { up: false, full: false, missed_from, cleared_before: 0 }
+    }
 }
 
 impl<P: FragmentPayload> Supervisor<P> {
@@ -101,7 +119,7 @@ impl<P: FragmentPayload> Supervisor<P> {
             started: false,
             collectors: (0..layout.collectors()).map(|_| collector()).collect(),
             give_up: None,
-            readouts: vec![ReadoutState::default(); usize::from(config.readouts)],
+            readouts: vec![ReadoutState::new(config.first_event); usize::from(config.readouts)],
             readouts_full: 0,
             returned: VecDeque::new(),
             triggers: VecDeque::new(),
@@ -113,6 +131,8 @@ impl<P: FragmentPayload> Supervisor<P> {
             xoff_since: None,
             clear: config.clear.map(ClearBatch::new),
             cleared: VecDeque::new(),
+            cleared_kept: 0,
+            cleared_count: 0,
             is_stopping: false,
             out: VecDeque::new(),
             records: VecDeque::new(),
@@ -151,12 +171,15 @@ impl<P: FragmentPayload> Supervisor<P> {
     /// Sends clears for events that were finished before the restart, as the readouts may have missed the first clears.
     /// To be called after [`Self::restore`]. Has no effect if collectors send the clears.
     ///
-    /// `cleared` are events whose clears were recorded: each readout receives them again when it connects.
+    /// `cleared` are the latest events whose clears were recorded, the oldest first. Each readout receives the clears again
+    /// when it connects, and those of all finished events behind the oldest one.
     pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>, cleared: &[L1Id]) {
         if let Some(clear) = &mut self.clear {
             events.into_iter().for_each(|event| clear.add(now, event));
-            let groups = cleared.chunks(clear.group_len()).map(Arc::from).rev().take(CLEARS_KEPT_MAX);
-            groups.for_each(|group| self.cleared.push_front(group));
+            let groups: Vec<Arc<[L1Id]>> = cleared.chunks(clear.group_len()).map(Arc::from).collect();
+            groups.into_iter().for_each(|group| self.keep_cleared(group));
+            let missed_from = self.oldest_missed();
+            self.readouts.iter_mut().for_each(|state| state.missed_from = missed_from);
         }
     }
 
@@ -173,10 +196,9 @@ impl<P: FragmentPayload> Supervisor<P> {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
-                    state.up = true;
-                    // A repeated clear has no effect; a missing one fills the readout's memory.
-                    let missed = self.cleared.iter().cloned();
-                    self.out.extend(missed.map(|events| (peer, Message::Clear(events))));
+                    (state.up, state.cleared_before) = (true, self.cleared_count);
+                    let missed_from = state.missed_from;
+                    self.clear_again(peer, missed_from);
                 }
             }
             // A new connection means that the old one is dead, even if it seems open.
@@ -189,9 +211,15 @@ impl<P: FragmentPayload> Supervisor<P> {
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Readout(readout) => {
+                let mut missed_from = self.oldest_missed();
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     self.readouts_full -= u32::from(state.full);
-                    *state = ReadoutState::default();
+                    // Clears that were sent again may have been lost, too, if few have followed them.
+                    let is_short = self.cleared_count - state.cleared_before < CLEARED_KEPT_MAX as u64;
+                    if !state.up || is_short {
+                        missed_from = state.missed_from.min(missed_from);
+                    }
+                    *state = ReadoutState::new(missed_from);
                 }
             }
             Peer::Collector(collector) => {
@@ -371,7 +399,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         assert_eq!(events.len() as u64, count, "an event is in one place");
         assert!(self.started || self.announced.len() == self.free_count as usize);
         assert!(self.triggers.len() <= self.config.triggers_max as usize);
-        assert!(self.cleared.len() <= CLEARS_KEPT_MAX);
+        assert_eq!(self.cleared_kept, self.cleared.iter().map(|group| group.len()).sum::<usize>());
         for (collector, state) in self.collectors.iter().enumerate() {
             let is_free = |unit: u32| self.free[unit as usize];
             assert!(
@@ -493,6 +521,47 @@ impl<P: FragmentPayload> Supervisor<P> {
             } else {
                 self.announced.retain(|&other| other != unit);
             }
+        }
+    }
+
+    /// Returns the assigned events whose clears have not been sent.
+    fn uncleared(&self) -> impl Iterator<Item = L1Id> {
+        let waiting = self.clear.as_ref().map_or(&[][..], ClearBatch::events);
+        self.outstanding().map(|(event, _)| event).chain(waiting.iter().copied())
+    }
+
+    /// Returns the oldest event whose clear a readout may lack if its connection is lost now.
+    fn oldest_missed(&self) -> L1Id {
+        let on_their_way = self.cleared.iter().flat_map(|group| group.iter().copied());
+        self.uncleared().chain(on_their_way).min().unwrap_or(self.next_event).min(self.next_event)
+    }
+
+    /// Sends a readout the clears of all finished events from one on. A repeated clear has no effect; a missing one stays in
+    /// the readout's memory, and stops the system in the end.
+    fn clear_again(&mut self, readout: Peer, missed_from: L1Id) {
+        if self.clear.is_none() {
+            return;
+        }
+        let from = missed_from.0.max(self.next_event.0.saturating_sub(CLEARED_AGAIN_MAX));
+        let mut uncleared: Vec<L1Id> = self.uncleared().collect();
+        uncleared.sort_unstable();
+        let missed = (from..self.next_event.0).map(L1Id);
+        let mut missed = missed.filter(|event| uncleared.binary_search(event).is_err()).peekable();
+        while missed.peek().is_some() {
+            let group: Vec<L1Id> = missed.by_ref().take(CLEARED_AGAIN_GROUP).collect();
+            self.out.push_back((readout, Message::Clear(group.into())));
+        }
+    }
+
+    /// Notes a clear whose message is on its way.
+    fn keep_cleared(&mut self, events: Arc<[L1Id]>) {
+        self.cleared_kept += events.len();
+        self.cleared_count += events.len() as u64;
+        self.cleared.push_back(events);
+        while self.cleared_kept > CLEARED_KEPT_MAX
+            && let Some(oldest) = self.cleared.pop_front()
+        {
+            self.cleared_kept -= oldest.len();
         }
     }
 

@@ -262,6 +262,17 @@ fn real_triggers_are_held_up_to_a_limit() {
     assert_eq!(supervisor.counters().held_time, Duration::from_millis(3 + 2));
 }
 
+/// Clears since the last call: readout and events.
+fn clears(supervisor: &mut Supervisor<Bytes>) -> Vec<(Peer, Vec<L1Id>)> {
+    drain!(supervisor.poll_transmit())
+        .into_iter()
+        .filter_map(|(peer, message)| match message {
+            Message::Clear(events) => Some((peer, events.to_vec())),
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
 fn clears_go_out_in_groups() {
     let clear = ClearConfig { clear_group: 2, delay_max: Duration::from_millis(10) };
@@ -270,15 +281,6 @@ fn clears_go_out_in_groups() {
     supervisor.handle_connected(ms(0), Peer::Readout(0));
     supervisor.handle_connected(ms(0), Peer::Readout(1));
     hello(&mut supervisor, ms(0), 0, &[0, 1]);
-    let clears = |supervisor: &mut Supervisor<Bytes>| {
-        drain!(supervisor.poll_transmit())
-            .into_iter()
-            .filter_map(|(peer, message)| match message {
-                Message::Clear(events) => Some((peer, events.to_vec())),
-                _ => None,
-            })
-            .collect::<Vec<_>>()
-    };
     for event in 0..3 {
         run(&mut supervisor, ms(event));
         ready(&mut supervisor, ms(event), (0, (event % 2) as u16), Some(event));
@@ -287,6 +289,40 @@ fn clears_go_out_in_groups() {
     assert_eq!(clears(&mut supervisor), [(Peer::Readout(0), pair.clone()), (Peer::Readout(1), pair)]);
     run(&mut supervisor, ms(12));
     assert_eq!(clears(&mut supervisor).len(), 2);
+}
+
+/// A readout that lost its supervisor alone goes on for its collectors, and misses any number of clears.
+#[test]
+fn a_readout_that_returns_has_the_clears_of_all_finished_events() {
+    let clear = ClearConfig { clear_group: 1, delay_max: Duration::from_millis(10) };
+    let config = Config { readouts: 1, clear: Some(clear), units: vec![3], ..config() };
+    let mut supervisor = Supervisor::new(config).unwrap();
+    let readout = Peer::Readout(0);
+    hello(&mut supervisor, ms(0), 0, &[0, 1, 2]);
+    supervisor.handle_connected(ms(0), readout);
+    run(&mut supervisor, ms(2));
+    // Event 0 stays open. The message of another clear may be lost with the connection.
+    ready(&mut supervisor, ms(2), (0, 1), Some(1));
+    assert_eq!(clears(&mut supervisor), [(readout, vec![L1Id(1)])]);
+    supervisor.handle_closed(ms(2), readout);
+    for event in 2..40_000 {
+        run(&mut supervisor, ms(event));
+        let unit = assigned(&mut supervisor).into_iter().find(|one| one.0 == event).map_or(2, |one| one.2);
+        ready(&mut supervisor, ms(event), (0, unit), Some(event));
+    }
+    let again = |supervisor: &mut Supervisor<Bytes>| -> Vec<u64> {
+        supervisor.handle_connected(ms(40_000), readout);
+        let clears = clears(supervisor);
+        assert!(clears.iter().all(|(peer, events)| *peer == readout && events.len() <= 1000));
+        clears.into_iter().flat_map(|(_, events)| events).map(|event| event.0).collect()
+    };
+    let missed: Vec<u64> = (1..40_000).collect();
+    assert_eq!(again(&mut supervisor), missed);
+    // The connection is lost before they have arrived.
+    supervisor.handle_closed(ms(40_000), readout);
+    supervisor.handle_closed(ms(40_000), readout);
+    assert_eq!(again(&mut supervisor), missed);
+    supervisor.check_invariants();
 }
 
 #[test]

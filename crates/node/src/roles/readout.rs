@@ -215,6 +215,10 @@ impl RoleNode for ReadoutNode {
         self.readout.check_invariants();
     }
 
+    fn events_kept(&self) -> u64 {
+        self.readout.counters().events
+    }
+
     fn measure(&self, now: Instant, metrics: &Metrics) {
         let counters = self.readout.counters();
         metrics::set(&metrics.requests, counters.requests);
