@@ -147,6 +147,12 @@ BUGS = [
         "                let _ = collector;\n",
     ),
     Bug(
+        "work-of-deleted-journals-not-resumed",
+        f"{NODE}/resume.rs",
+        "                self.outstanding = open.outstanding.into_iter().collect();\n",
+        "",
+    ),
+    Bug(
         "stored-before-it-is-on-disk",
         f"{NODE}/store.rs",
         "open.file.write_all(&waiting).and_then(|()| open.file.sync_data())",

@@ -3,14 +3,13 @@
 mod finding;
 mod stored;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Peer, Totals};
 use fanin_units::Instant;
 
-use crate::journal::{self, JournalError};
+use crate::journal::{self, JournalEntry, JournalError};
 use crate::machine::HostMachine;
 use crate::replaced;
 use crate::store::stream_name;
@@ -251,7 +250,7 @@ fn examine(
             findings.push(Finding::Faults { path, faults, first, undamaged: file.events.len() as u64 });
         }
     }
-    let mut covered_since = 0;
+    let (mut covered_since, mut open_before) = (0, Vec::new());
     let mut journals = list(machine, scope.folders)?;
     let (mut trails, mut boots, mut last_lines) = (Trails::default(), BTreeMap::new(), BTreeMap::new());
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
@@ -267,17 +266,26 @@ fn examine(
         // The rotated files of a process come in order, before the newest one.
         let (earlier, mut synchronised) =
             process.and_then(|process| last_lines.get(&process).copied()).unwrap_or((0, 0));
-        let last_line = Cell::new(earlier);
-        let on_boot = |boot: &str, epoch_us| {
-            let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
-            if earlier.is_some_and(|earlier| earlier != boot) {
-                gaps.push(Gap { synchronised, booted: absolute(epoch_us, Instant::START) });
-            }
-            synchronised = last_line.get();
-        };
-        journal::read_with_boots(machine, &path, on_boot, |epoch_us, line| {
-            last_line.set(absolute(epoch_us, line.record.at));
-            first.get_or_insert(last_line.get());
+        let mut last_line = earlier;
+        let mut open_at_start = None;
+        journal::read_with_headers(machine, &path, |epoch_us, entry| {
+            let line = match entry {
+                JournalEntry::Header { boot, open } => {
+                    if first.is_none() && open_at_start.is_none() {
+                        open_at_start = open;
+                    }
+                    let Some(boot) = boot else { return };
+                    let earlier = process.and_then(|process| boots.insert(process, boot.clone()));
+                    if earlier.is_some_and(|earlier| earlier != boot) {
+                        gaps.push(Gap { synchronised, booted: absolute(epoch_us, Instant::START) });
+                    }
+                    synchronised = last_line;
+                    return;
+                }
+                JournalEntry::Record(line) => line,
+            };
+            last_line = absolute(epoch_us, line.record.at);
+            first.get_or_insert(last_line);
             match line.record.step {
                 EventStep::Assigned { .. } | EventStep::Reassigned { .. }
                     if never_assigned.contains(&line.record.event) =>
@@ -299,11 +307,15 @@ fn examine(
             }
             _ => {}
         }
-        process.map(|process| last_lines.insert(process, (last_line.get(), synchronised)));
+        process.map(|process| last_lines.insert(process, (last_line, synchronised)));
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {
             covered_since = covered_since.max(first.unwrap_or_default());
+            // All records since then are there, so that each of these events has an outcome if it was finished.
+            if let Some(open) = open_at_start {
+                open_before = open.outstanding;
+            }
             if !scope.deletes_journals {
                 findings.push(Finding::JournalGone { path });
             }
@@ -312,6 +324,8 @@ fn examine(
     for (epoch_us, record) in withheld.iter().filter(|(_, record)| !never_assigned.contains(&record.event)) {
         trails.note(*epoch_us, record);
     }
+    let lost_before = open_before.into_iter().map(|(event, _)| event);
+    let lost_before = lost_before.filter(|event| !trails.outcomes.contains_key(event)).collect::<Vec<_>>();
     let mut found = (trails.assigned_at.len() + never_assigned.len()) as u64;
     if covered_since > 0 {
         audit.unproven = trails.forget_before(covered_since, &mut on_disk);
@@ -336,7 +350,7 @@ fn examine(
     }
     let (totals, breaches) = trails.auditor.account(scope.loggers);
     audit.totals = totals;
-    let (mut lost, mut lost_on_disk, mut not_in_files) = (Vec::new(), 0, Vec::new());
+    let (mut lost, mut lost_on_disk, mut not_in_files) = (lost_before, 0, Vec::new());
     for breach in breaches {
         match breach {
             AuditError::Lost(event) => {
@@ -357,6 +371,8 @@ fn examine(
         events: trails.unknown.len() as u64,
         collectors: trails.unknown.iter().filter_map(|event| trails.torn.get(event).copied()).collect(),
     };
+    lost.sort_unstable();
+    lost.dedup();
     let is_lost = |event| lost.binary_search(event).or_else(|_| not_in_files.binary_search(event)).is_ok();
     let gone = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event) && !is_lost(event));
     findings.extend(gone.map(|&event| Finding::FileGone(event)));

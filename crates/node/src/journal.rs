@@ -8,6 +8,9 @@
 //! the process writes a header. The last line may be incomplete. The header of a journal that is not synchronised also has
 //! `boot ID` before the epoch. After another boot of the machine, lines of the earlier one may be missing.
 //!
+//! Where older journals are deleted, the header of a supervisor's next journal also has its unfinished work before the epoch
+//! ([`Resume::to_words`]).
+//!
 //! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
 //! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.
 
@@ -25,6 +28,7 @@ pub(crate) use self::line::{HEADER, OUTCOMES, outcome_name, parse};
 use crate::lines;
 pub use crate::lines::EarlierLines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
+use crate::resume::Resume;
 use crate::succession::TermLine;
 
 /// Maximum number of bytes that wait in memory while the file cannot be written.
@@ -152,8 +156,13 @@ impl Journal {
 
     /// Returns the header line of this life of the process.
     pub fn header(&self) -> String {
+        self.header_with("")
+    }
+
+    /// Returns the header line with words about unfinished work.
+    fn header_with(&self, open: &str) -> String {
         let boot = self.boot.as_ref().map_or_else(String::new, |boot| format!(" boot {boot}"));
-        format!("{HEADER} {}{boot} epoch-us {}\n", self.process, self.epoch_us)
+        format!("{HEADER} {}{boot}{open} epoch-us {}\n", self.process, self.epoch_us)
     }
 
     /// Adds whole lines, such as lines of the leader's log. They are in the file after the next [`Self::commit`].
@@ -218,6 +227,15 @@ impl Journal {
     /// # Errors
     /// If the file cannot be written. The lines still wait, and the next commit writes them again.
     pub fn commit(&mut self) -> io::Result<()> {
+        self.commit_with(String::new)
+    }
+
+    /// As [`Self::commit`]. If older journals are deleted, the header of a new one has the words about unfinished work that `open`
+    /// returns.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub fn commit_with(&mut self, open: impl FnOnce() -> String) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
@@ -236,7 +254,8 @@ impl Journal {
         self.waiting.clear();
         if self.rotation.size > 0 && self.good >= self.rotation.size {
             // A failed rotation loses no committed record.
-            if let Err(error) = self.rotate() {
+            let open = if self.rotation.keep > 0 { open() } else { String::new() };
+            if let Err(error) = self.rotate(&open) {
                 tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
                 self.rotation.size = self.rotation.size.saturating_add(self.good);
             }
@@ -255,11 +274,11 @@ impl Journal {
     }
 
     /// Renames the file, begins a new one with a header, and removes surplus rotated files.
-    fn rotate(&mut self) -> io::Result<()> {
+    fn rotate(&mut self, open: &str) -> io::Result<()> {
         let parts = parts(&self.machine, &self.path)?;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
         let next = self.path.with_extension(NEW_EXTENSION);
-        let header = self.header();
+        let header = self.header_with(open);
         let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
         // A rotated file is not synchronised later: it must survive a loss of power even without `sync`.
@@ -396,20 +415,41 @@ pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), Journ
 pub fn read_on(
     machine: &HostMachine,
     path: &Path,
-    each: impl FnMut(u64, JournalLine),
+    mut each: impl FnMut(u64, JournalLine),
 ) -> Result<(), JournalError> {
-    read_with_boots(machine, path, |_, _| {}, each)
+    read_with_headers(machine, path, |epoch_us, entry| {
+        if let JournalEntry::Record(line) = entry {
+            each(epoch_us, line);
+        }
+    })
 }
 
-/// As [`read_on`]; calls `on_boot` for each header with a boot, with the boot and the epoch.
+/// A line of a journal that is not about terms.
+#[derive(Debug)]
+pub(crate) enum JournalEntry {
+    /// A header, with the machine's boot and the unfinished work if it names them.
+    Header { boot: Option<String>, open: Option<Resume> },
+    /// A record.
+    Record(JournalLine),
+}
+
+impl JournalEntry {
+    /// Parses a header, without its newline.
+    pub(crate) fn header(line: &str) -> Self {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let boot = words.iter().position(|word| *word == "boot").and_then(|place| words.get(place + 1));
+        Self::Header { boot: boot.map(|&boot| boot.to_owned()), open: Resume::of_words(&words) }
+    }
+}
+
+/// As [`read_on`]; calls `each` for headers, too.
 ///
 /// # Errors
 /// As for [`read`].
-pub(crate) fn read_with_boots(
+pub(crate) fn read_with_headers(
     machine: &HostMachine,
     path: &Path,
-    mut on_boot: impl FnMut(&str, u64),
-    mut each: impl FnMut(u64, JournalLine),
+    mut each: impl FnMut(u64, JournalEntry),
 ) -> Result<(), JournalError> {
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut input = BufReader::new(machine.open(path, OpenMode::Read).map_err(io)?);
@@ -424,16 +464,14 @@ pub(crate) fn read_with_boots(
             let us = header.rsplit(' ').next().and_then(|us| us.parse::<u64>().ok());
             let us = us.ok_or_else(|| wrong("its header names no epoch"))?;
             epoch = Some(us);
-            if let [_, "boot", boot, "epoch-us", _] = header.split_whitespace().collect::<Vec<_>>()[..] {
-                on_boot(boot, us);
-            }
+            each(us, JournalEntry::header(header));
             continue;
         }
         if TermLine::parse(line.as_bytes()).is_some() {
             continue;
         }
         let epoch = epoch.ok_or_else(|| wrong("a journal begins with `# fanin journal 1`"))?;
-        each(epoch, parse(line).map_err(wrong)?);
+        each(epoch, JournalEntry::Record(parse(line).map_err(wrong)?));
     }
 }
 

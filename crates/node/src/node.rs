@@ -97,6 +97,11 @@ pub trait RoleNode {
     fn tables(&self) -> Vec<(&'static str, usize)> {
         Vec::new()
     }
+    /// Returns the unfinished work for the header of the next journal, as [`Resume::to_words`](crate::resume::Resume::to_words)
+    /// gives it: older journals may be deleted. Empty for a role that resumes nothing.
+    fn checkpoint(&self) -> String {
+        String::new()
+    }
     /// Returns the number of events whose fragments a readout keeps.
     fn events_kept(&self) -> u64 {
         0

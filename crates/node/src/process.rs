@@ -273,7 +273,7 @@ impl<N: RoleNode> Process<N> {
             self.journal.add(&record, data);
         }
         self.note_timeouts();
-        match self.journal.commit() {
+        match self.journal.commit_with(|| self.node.checkpoint()) {
             Ok(()) => {
                 self.journal_fails = false;
                 self.node.handle_committed(self.clock.at(self.system.machine.now()), self.journal.size());

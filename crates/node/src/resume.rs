@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fanin_dataflow::{EventRecord, EventStep, L1Id};
 
-use crate::journal::{self, EarlierLines, JournalError};
+use crate::journal::{self, EarlierLines, HEADER, JournalEntry, JournalError};
 use crate::machine::HostMachine;
 
 /// Maximum number of events that are cleared again. They cover several seconds, whose clears a readout may have missed.
@@ -25,6 +25,44 @@ pub struct Resume {
     pub uncleared: Vec<L1Id>,
     /// The last cleared events, the oldest first. A clear is sent after its record is on disk, so it may not have been sent.
     pub cleared: Vec<L1Id>,
+}
+
+impl Resume {
+    /// Returns ` open NEXT EVENT:COLLECTOR,… UNCLEARED,…` for the header of a journal, with `-` for an empty list. An earlier
+    /// release takes no notice of these words.
+    pub fn to_words(&self) -> String {
+        let list = |mut words: Vec<String>| {
+            if words.is_empty() {
+                words.push("-".to_owned());
+            }
+            words.join(",")
+        };
+        let outstanding =
+            self.outstanding.iter().map(|(event, collector)| format!("{}:{collector}", event.0));
+        let uncleared = self.uncleared.iter().map(|event| event.0.to_string());
+        self.next.map_or_else(String::new, |next| {
+            format!(" open {} {} {}", next.0, list(outstanding.collect()), list(uncleared.collect()))
+        })
+    }
+
+    /// Parses the words of a header; `None` if it names no unfinished work.
+    pub(crate) fn of_words(words: &[&str]) -> Option<Self> {
+        let place = words.iter().position(|word| *word == "open")?;
+        let &[next, outstanding, uncleared] = words.get(place + 1..place + 4)? else { return None };
+        let event = |word: &str| word.parse().ok().map(L1Id);
+        let at = |word: &str| {
+            let (of, collector) = word.split_once(':')?;
+            Some((event(of)?, collector.parse().ok()?))
+        };
+        let words =
+            |text: &str| text.split(',').filter(|word| *word != "-").map(str::to_owned).collect::<Vec<_>>();
+        Some(Self {
+            next: Some(event(next)?),
+            outstanding: words(outstanding).iter().map(|word| at(word)).collect::<Option<_>>()?,
+            uncleared: words(uncleared).iter().map(|word| event(word)).collect::<Option<_>>()?,
+            cleared: Vec::new(),
+        })
+    }
 }
 
 /// Unfinished work, updated with each record of a journal.
@@ -59,6 +97,19 @@ impl UnfinishedWork {
         }
     }
 
+    /// Updates the state with a line: the unfinished work of a header holds whatever lines before it are gone.
+    fn take_entry(&mut self, entry: JournalEntry) {
+        match entry {
+            JournalEntry::Record(line) => self.take(&line.record),
+            JournalEntry::Header { open: Some(open), .. } => {
+                self.next = self.next.max(open.next);
+                self.outstanding = open.outstanding.into_iter().collect();
+                self.uncleared = open.uncleared.into_iter().collect();
+            }
+            JournalEntry::Header { open: None, .. } => {}
+        }
+    }
+
     /// Reads the rotated files of a supervisor's journal. The records of the journal itself follow them.
     ///
     /// # Errors
@@ -70,7 +121,7 @@ impl UnfinishedWork {
         if path.parent().is_none_or(has_folder) {
             let io = |error| JournalError::Io { path: path.to_owned(), error };
             for (_, part) in journal::parts(machine, path).map_err(io)? {
-                journal::read_on(machine, &part, |_, line| work.take(&line.record))?;
+                journal::read_with_headers(machine, &part, |_, entry| work.take_entry(entry))?;
             }
         }
         Ok(work)
@@ -94,8 +145,10 @@ impl UnfinishedWork {
 
 impl EarlierLines for UnfinishedWork {
     fn take_line(&mut self, line: &str) {
-        // The other lines are headers and lines about terms.
-        if !line.starts_with('#')
+        // The other lines are about terms.
+        if line.starts_with(HEADER) {
+            self.take_entry(JournalEntry::header(line));
+        } else if !line.starts_with('#')
             && let Ok(line) = journal::parse(line)
         {
             self.take(&line.record);
@@ -118,7 +171,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
 pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
     let mut work = UnfinishedWork::of_parts(machine, path)?;
     if machine.exists(path).map_err(|error| JournalError::Io { path: path.to_owned(), error })? {
-        journal::read_on(machine, path, |_, line| work.take(&line.record))?;
+        journal::read_with_headers(machine, path, |_, entry| work.take_entry(entry))?;
     }
     Ok(work.to_resume())
 }

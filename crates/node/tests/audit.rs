@@ -336,3 +336,33 @@ fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// An event that was open when its journal was deleted has its outcome in a later one, or is lost.
+#[test]
+fn an_event_that_was_open_before_the_journals_that_are_left_is_lost_without_an_outcome() {
+    let folder = std::env::temp_dir().join(format!("fanin-open-before-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let header = "# fanin journal 1 supervisor open 9 5:1,6:0 - epoch-us 1000\n";
+    let write = |lines: &str| {
+        std::fs::write(folder.join("supervisor.00002.journal"), format!("{header}{lines}")).unwrap();
+    };
+    std::fs::write(
+        folder.join("collector-0.journal"),
+        "# fanin journal 1 epoch-us 1000\n7 9 decided 0 rejected\n",
+    )
+    .unwrap();
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[],
+        loggers: true,
+        assigned_min: 10,
+        deletes_journals: true,
+    };
+    let rest = "5 6 completed 0 rejected\n6 9 assigned 0 0 0 0\n7 9 completed 0 rejected\n";
+    write(rest);
+    let failure = audit(&scope).unwrap_err();
+    assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [5]);
+    write(&format!("5 5 completed 1 rejected\n{rest}"));
+    assert_eq!(audit(&scope).unwrap().totals.rejected, 1);
+    std::fs::remove_dir_all(&folder).unwrap();
+}

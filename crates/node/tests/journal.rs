@@ -194,3 +194,35 @@ fn a_journal_that_has_grown_is_put_aside_and_still_read() {
     assert_eq!(resume(&path).unwrap().next, Some(L1Id(100)));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// The supervisor resumes an event whose assignment was in a journal that is deleted.
+#[test]
+fn unfinished_events_outlive_the_journals_that_are_deleted() {
+    let folder = folder("open");
+    let path = folder.join("supervisor.journal");
+    let rotation = Rotation { size: 300, keep: 1 };
+    let mut journal = Journal::open(&path, "supervisor", 7, true).unwrap().rotating(rotation);
+    let mut work = UnfinishedWork::default();
+    let mut add = |journal: &mut Journal, record| {
+        work.take(&record);
+        journal.add(&record, 0);
+        journal.commit_with(|| work.to_resume().to_words()).unwrap();
+    };
+    add(&mut journal, record(1, assigned(1)));
+    for event in 2..100 {
+        add(&mut journal, record(event, assigned(0)));
+        add(&mut journal, record(event, completed(0)));
+        add(&mut journal, record(event, EventStep::Cleared));
+    }
+    drop(journal);
+    assert!(!folder.join("supervisor.00001.journal").exists());
+    let left = resume(&path).unwrap();
+    assert_eq!((left.next, &left.outstanding[..]), (Some(L1Id(100)), &[(L1Id(1), 1)][..]));
+    // So does a supervisor that opens its journal, and no line is taken for a damaged one.
+    let mut work = UnfinishedWork::of_parts(&HostMachine::Real, &path).unwrap();
+    drop(Journal::open_reading(&HostMachine::Real, &path, "supervisor", 9, true, &mut work).unwrap());
+    assert_eq!(work.to_resume().outstanding, left.outstanding);
+    let waits = Resume { uncleared: vec![L1Id(3), L1Id(4)], ..left };
+    assert_eq!(waits.to_words(), " open 100 1:1 3,4");
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -373,6 +373,16 @@ impl<P: FragmentPayload> Supervisor<P> {
         with.chain(self.returned.iter().map(|(event, ..)| (*event, None)))
     }
 
+    /// Returns the next event to assign.
+    pub fn next_event(&self) -> L1Id {
+        self.next_event
+    }
+
+    /// Returns the finished events whose clears have not been sent.
+    pub fn uncleared(&self) -> &[L1Id] {
+        self.clear.as_ref().map_or(&[], ClearBatch::events)
+    }
+
     /// Returns true if all `events_max` events are finished.
     pub fn is_finished(&self) -> bool {
         let all = self.config.events_max.is_some_and(|max| self.counters.assigned >= max);
@@ -525,15 +535,14 @@ impl<P: FragmentPayload> Supervisor<P> {
     }
 
     /// Returns the assigned events whose clears have not been sent.
-    fn uncleared(&self) -> impl Iterator<Item = L1Id> {
-        let waiting = self.clear.as_ref().map_or(&[][..], ClearBatch::events);
-        self.outstanding().map(|(event, _)| event).chain(waiting.iter().copied())
+    fn without_clear(&self) -> impl Iterator<Item = L1Id> {
+        self.outstanding().map(|(event, _)| event).chain(self.uncleared().iter().copied())
     }
 
     /// Returns the oldest event whose clear a readout may lack if its connection is lost now.
     fn oldest_missed(&self) -> L1Id {
         let on_their_way = self.cleared.iter().flat_map(|group| group.iter().copied());
-        self.uncleared().chain(on_their_way).min().unwrap_or(self.next_event).min(self.next_event)
+        self.without_clear().chain(on_their_way).min().unwrap_or(self.next_event).min(self.next_event)
     }
 
     /// Sends a readout the clears of all finished events from one on. A repeated clear has no effect; a missing one stays in
@@ -543,10 +552,10 @@ impl<P: FragmentPayload> Supervisor<P> {
             return;
         }
         let from = missed_from.0.max(self.next_event.0.saturating_sub(CLEARED_AGAIN_MAX));
-        let mut uncleared: Vec<L1Id> = self.uncleared().collect();
-        uncleared.sort_unstable();
+        let mut kept: Vec<L1Id> = self.without_clear().collect();
+        kept.sort_unstable();
         let missed = (from..self.next_event.0).map(L1Id);
-        let mut missed = missed.filter(|event| uncleared.binary_search(event).is_err()).peekable();
+        let mut missed = missed.filter(|event| kept.binary_search(event).is_err()).peekable();
         while missed.peek().is_some() {
             let group: Vec<L1Id> = missed.by_ref().take(CLEARED_AGAIN_GROUP).collect();
             self.out.push_back((readout, Message::Clear(group.into())));

@@ -113,6 +113,19 @@ impl RoleNode for SupervisorNode {
         true
     }
 
+    fn checkpoint(&self) -> String {
+        let supervisor = &self.supervisor;
+        // An event that waits for its next assignment is resumed at a collector that does not name it, and waits again.
+        let outstanding = supervisor.outstanding().map(|(event, collector)| (event, collector.unwrap_or(0)));
+        let work = Resume {
+            next: Some(supervisor.next_event()),
+            outstanding: outstanding.collect(),
+            uncleared: supervisor.uncleared().to_vec(),
+            cleared: Vec::new(),
+        };
+        work.to_words()
+    }
+
     fn check(&self) {
         self.supervisor.check_invariants();
     }
