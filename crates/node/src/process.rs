@@ -24,6 +24,8 @@ use crate::wire::{PeerConnections, WireInput};
 
 /// Maximum wait between two checks of signals and deadlines.
 const TURN_MAX: Duration = Duration::from_millis(50);
+/// Time after which a process stops in order: its clock ends after 213 days (`clock.rs`).
+const LIFE_MAX: fanin_units::Duration = fanin_units::Duration::from_secs(200 * 24 * 3600);
 /// Maximum number of inputs that are handled before their outputs are sent.
 const INPUTS_MAX: usize = 64;
 /// Interval of updates of the metrics.
@@ -405,7 +407,13 @@ impl<N: RoleNode> Turns for Process<N> {
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             self.reload();
         }
-        if self.signals.stop.load(Ordering::Relaxed) && self.stopping.is_none() {
+        let is_old = self.clock.at(now) >= Instant::START + LIFE_MAX;
+        if (is_old || self.signals.stop.load(Ordering::Relaxed)) && self.stopping.is_none() {
+            if is_old {
+                tracing::warn!(
+                    "its clock ends 213 days after its start: stops in order after 200, to be started again"
+                );
+            }
             tracing::info!(process = name(self.me), "stopping");
             self.stopping = Some(now + std_duration(self.system.scenario().live.drain));
             self.node.handle_stop(self.now());

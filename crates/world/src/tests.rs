@@ -29,6 +29,27 @@ use crate::plan::{InjectedFault, PlannedFault, WorldPlan};
 use crate::shared::{Core, SharedCore};
 use crate::world::World;
 
+/// The clock of a process takes 213 days. Timers behind its end would never fire.
+#[test]
+fn a_process_stops_in_order_before_its_clock_ends() {
+    let mut world = World::new(1);
+    for host in 0..world.children.len() {
+        world.start(host, 0);
+        let process = world.children[host].process.as_mut().unwrap();
+        assert!(process.turn().unwrap() && process.turn().unwrap());
+        let day = 24 * 3600 * 1_000_000_000;
+        world.shared.lock().now = 199 * day;
+        assert!((0..10).all(|_| process.turn().unwrap()));
+        world.shared.lock().now = 200 * day + 1_000_000_000;
+        let ends = (0..100).any(|turn| {
+            world.shared.lock().now += turn * 1_000_000_000;
+            !process.turn().unwrap()
+        });
+        assert!(ends, "{:?}", world.plan.places[host]);
+        world.shared.lock().now = 0;
+    }
+}
+
 /// Makes a machine that may lose files with its power.
 fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let mut core = Core::new(seed, 1);

@@ -262,7 +262,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, host: Host, now: u64) {
+    pub(crate) fn start(&mut self, host: Host, now: u64) {
         let child = &mut self.children[host];
         let mut core = self.shared.lock();
         if child.process.is_some() || child.has_ended || !core.hosts[host].is_up {
