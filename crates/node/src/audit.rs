@@ -4,17 +4,20 @@ mod finding;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Peer, Totals};
 use fanin_units::Instant;
 
-use crate::journal::{self, JournalEntry, JournalError};
+use crate::journal::{self, JournalEntry, JournalError, header_words};
 use crate::machine::HostMachine;
 use crate::replaced;
+use crate::resume::Resume;
 use crate::store::stream_name;
 
-pub use finding::{AuditFailure, Finding};
+pub use finding::Finding;
+use finding::SHOWN_MAX;
 use stored::read_file;
 
 /// Maximum difference between the clocks of two hosts, in picoseconds.
@@ -62,6 +65,46 @@ pub struct UnknownEvents {
     pub events: u64,
     /// The collectors of these events.
     pub collectors: BTreeSet<u16>,
+}
+
+/// Error of an audit: the run violated a guarantee, or its files cannot be read.
+#[derive(Debug)]
+pub struct AuditFailure {
+    /// Figures of the audit, as far as it came.
+    pub audit: Box<Audit>,
+    /// All violations, at least one. Lost events come first.
+    pub findings: Vec<Finding>,
+}
+
+impl std::error::Error for AuditFailure {}
+
+impl fmt::Display for AuditFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, finding) in self.findings.iter().take(SHOWN_MAX).enumerate() {
+            out.write_str(if number == 0 { "" } else { "\n  " })?;
+            finding.fmt(out)?;
+        }
+        match self.findings.len() {
+            count if count > SHOWN_MAX => write!(out, "\n  and {} more", count - SHOWN_MAX),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AuditFailure {
+    /// Returns the lost events: they have no outcome, or are recorded as stored and in no file.
+    pub fn lost_events(&self) -> impl Iterator<Item = L1Id> {
+        let lost = |finding| match finding {
+            &Finding::Lost { ref events, .. } | &Finding::NotInFiles { ref events, .. } => events.as_slice(),
+            _ => &[],
+        };
+        self.findings.iter().flat_map(lost).copied()
+    }
+
+    /// Returns the number of lost events.
+    pub fn lost(&self) -> u64 {
+        self.lost_events().count() as u64
+    }
 }
 
 /// Copies of an event on disk: their number by stream, and the missing fragments of each copy.
@@ -270,12 +313,12 @@ fn examine(
         let mut open_at_start = None;
         journal::read_with_headers(machine, &path, |epoch_us, entry| {
             let line = match entry {
-                JournalEntry::Header { boot, open } => {
+                JournalEntry::Header(header) => {
                     if first.is_none() && open_at_start.is_none() {
-                        open_at_start = open;
+                        open_at_start = Resume::of_header(header);
                     }
-                    let Some(boot) = boot else { return };
-                    let earlier = process.and_then(|process| boots.insert(process, boot.clone()));
+                    let Some(boot) = header_words(header, "boot").next() else { return };
+                    let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
                     if earlier.is_some_and(|earlier| earlier != boot) {
                         gaps.push(Gap { synchronised, booted: absolute(epoch_us, Instant::START) });
                     }

@@ -9,7 +9,7 @@
 //! `boot ID` before the epoch. After another boot of the machine, lines of the earlier one may be missing.
 //!
 //! Where older journals are deleted, the header of a supervisor's next journal also has its unfinished work before the epoch
-//! ([`Resume::to_words`]).
+//! (`Resume::to_words`).
 //!
 //! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
 //! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.
@@ -28,7 +28,6 @@ pub(crate) use self::line::{HEADER, OUTCOMES, outcome_name, parse};
 use crate::lines;
 pub use crate::lines::EarlierLines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
-use crate::resume::Resume;
 use crate::succession::TermLine;
 
 /// Maximum number of bytes that wait in memory while the file cannot be written.
@@ -426,20 +425,16 @@ pub fn read_on(
 
 /// A line of a journal that is not about terms.
 #[derive(Debug)]
-pub(crate) enum JournalEntry {
-    /// A header, with the machine's boot and the unfinished work if it names them.
-    Header { boot: Option<String>, open: Option<Resume> },
-    /// A record.
+pub(crate) enum JournalEntry<'a> {
+    /// Header of a life of the process, without its newline.
+    Header(&'a str),
+    /// Record of an event, with its data.
     Record(JournalLine),
 }
 
-impl JournalEntry {
-    /// Parses a header, without its newline.
-    pub(crate) fn header(line: &str) -> Self {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let boot = words.iter().position(|word| *word == "boot").and_then(|place| words.get(place + 1));
-        Self::Header { boot: boot.map(|&boot| boot.to_owned()), open: Resume::of_words(&words) }
-    }
+/// Returns the words of a header behind a key; none if it does not have the key.
+pub(crate) fn header_words<'a>(header: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
+    header.split_whitespace().skip_while(move |word| *word != key).skip(1)
 }
 
 /// As [`read_on`]; calls `each` for headers, too.
@@ -449,7 +444,7 @@ impl JournalEntry {
 pub(crate) fn read_with_headers(
     machine: &HostMachine,
     path: &Path,
-    mut each: impl FnMut(u64, JournalEntry),
+    mut each: impl FnMut(u64, JournalEntry<'_>),
 ) -> Result<(), JournalError> {
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut input = BufReader::new(machine.open(path, OpenMode::Read).map_err(io)?);
@@ -464,7 +459,7 @@ pub(crate) fn read_with_headers(
             let us = header.rsplit(' ').next().and_then(|us| us.parse::<u64>().ok());
             let us = us.ok_or_else(|| wrong("its header names no epoch"))?;
             epoch = Some(us);
-            each(us, JournalEntry::header(header));
+            each(us, JournalEntry::Header(header));
             continue;
         }
         if TermLine::parse(line.as_bytes()).is_some() {

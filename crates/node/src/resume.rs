@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fanin_dataflow::{EventRecord, EventStep, L1Id};
 
-use crate::journal::{self, EarlierLines, HEADER, JournalEntry, JournalError};
+use crate::journal::{self, EarlierLines, HEADER, JournalEntry, JournalError, header_words};
 use crate::machine::HostMachine;
 
 /// Maximum number of events that are cleared again. They cover several seconds, whose clears a readout may have missed.
@@ -45,21 +45,20 @@ impl Resume {
         })
     }
 
-    /// Parses the words of a header; `None` if it names no unfinished work.
-    pub(crate) fn of_words(words: &[&str]) -> Option<Self> {
-        let place = words.iter().position(|word| *word == "open")?;
-        let &[next, outstanding, uncleared] = words.get(place + 1..place + 4)? else { return None };
+    /// Parses the words of a journal's header; `None` if it names no unfinished work.
+    pub(crate) fn of_header(header: &str) -> Option<Self> {
+        let mut words = header_words(header, "open");
+        let (next, outstanding, uncleared) = (words.next()?, words.next()?, words.next()?);
         let event = |word: &str| word.parse().ok().map(L1Id);
         let at = |word: &str| {
             let (of, collector) = word.split_once(':')?;
             Some((event(of)?, collector.parse().ok()?))
         };
-        let words =
-            |text: &str| text.split(',').filter(|word| *word != "-").map(str::to_owned).collect::<Vec<_>>();
+        let is_entry = |word: &&str| *word != "-";
         Some(Self {
             next: Some(event(next)?),
-            outstanding: words(outstanding).iter().map(|word| at(word)).collect::<Option<_>>()?,
-            uncleared: words(uncleared).iter().map(|word| event(word)).collect::<Option<_>>()?,
+            outstanding: outstanding.split(',').filter(is_entry).map(at).collect::<Option<_>>()?,
+            uncleared: uncleared.split(',').filter(is_entry).map(event).collect::<Option<_>>()?,
             cleared: Vec::new(),
         })
     }
@@ -98,15 +97,15 @@ impl UnfinishedWork {
     }
 
     /// Updates the state with a line: the unfinished work of a header holds whatever lines before it are gone.
-    fn take_entry(&mut self, entry: JournalEntry) {
+    fn take_entry(&mut self, entry: &JournalEntry<'_>) {
         match entry {
             JournalEntry::Record(line) => self.take(&line.record),
-            JournalEntry::Header { open: Some(open), .. } => {
+            JournalEntry::Header(header) => {
+                let Some(open) = Resume::of_header(header) else { return };
                 self.next = self.next.max(open.next);
                 self.outstanding = open.outstanding.into_iter().collect();
                 self.uncleared = open.uncleared.into_iter().collect();
             }
-            JournalEntry::Header { open: None, .. } => {}
         }
     }
 
@@ -121,7 +120,7 @@ impl UnfinishedWork {
         if path.parent().is_none_or(has_folder) {
             let io = |error| JournalError::Io { path: path.to_owned(), error };
             for (_, part) in journal::parts(machine, path).map_err(io)? {
-                journal::read_with_headers(machine, &part, |_, entry| work.take_entry(entry))?;
+                journal::read_with_headers(machine, &part, |_, entry| work.take_entry(&entry))?;
             }
         }
         Ok(work)
@@ -147,7 +146,7 @@ impl EarlierLines for UnfinishedWork {
     fn take_line(&mut self, line: &str) {
         // The other lines are about terms.
         if line.starts_with(HEADER) {
-            self.take_entry(JournalEntry::header(line));
+            self.take_entry(&JournalEntry::Header(line));
         } else if !line.starts_with('#')
             && let Ok(line) = journal::parse(line)
         {
@@ -171,7 +170,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
 pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
     let mut work = UnfinishedWork::of_parts(machine, path)?;
     if machine.exists(path).map_err(|error| JournalError::Io { path: path.to_owned(), error })? {
-        journal::read_with_headers(machine, path, |_, entry| work.take_entry(entry))?;
+        journal::read_with_headers(machine, path, |_, entry| work.take_entry(&entry))?;
     }
     Ok(work.to_resume())
 }

@@ -1,15 +1,13 @@
 //! Violations of guarantees that an audit finds, and their text.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use fanin_dataflow::{AuditError, L1Id, Outcome};
 
-use super::Audit;
 use crate::journal::JournalError;
 
-/// Maximum number of findings that [`AuditFailure`] prints, and of events that one finding names.
-const SHOWN_MAX: usize = 10;
+/// Maximum number of findings that an audit prints, and of events that one finding names.
+pub(super) const SHOWN_MAX: usize = 10;
 
 /// Violation of a guarantee that the audit found.
 #[derive(Debug, thiserror::Error)]
@@ -134,46 +132,6 @@ pub enum Finding {
         /// Number of shipments in the journals.
         shipments: usize,
     },
-}
-
-/// Error of an audit: the run violated a guarantee, or its files cannot be read.
-#[derive(Debug)]
-pub struct AuditFailure {
-    /// Figures of the audit, as far as it came.
-    pub audit: Box<Audit>,
-    /// All violations, at least one. Lost events come first.
-    pub findings: Vec<Finding>,
-}
-
-impl std::error::Error for AuditFailure {}
-
-impl fmt::Display for AuditFailure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, finding) in self.findings.iter().take(SHOWN_MAX).enumerate() {
-            out.write_str(if number == 0 { "" } else { "\n  " })?;
-            finding.fmt(out)?;
-        }
-        match self.findings.len() {
-            count if count > SHOWN_MAX => write!(out, "\n  and {} more", count - SHOWN_MAX),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl AuditFailure {
-    /// Returns the lost events: they have no outcome, or are recorded as stored and in no file.
-    pub fn lost_events(&self) -> impl Iterator<Item = L1Id> {
-        let lost = |finding| match finding {
-            &Finding::Lost { ref events, .. } | &Finding::NotInFiles { ref events, .. } => events.as_slice(),
-            _ => &[],
-        };
-        self.findings.iter().flat_map(lost).copied()
-    }
-
-    /// Returns the number of lost events.
-    pub fn lost(&self) -> u64 {
-        self.lost_events().count() as u64
-    }
 }
 
 fn list_of_paths(paths: &[PathBuf]) -> String {
