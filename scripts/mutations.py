@@ -221,6 +221,12 @@ BUGS = [
         "            let _ = cost;\n            self.return_paced(paced);\n            if self.slots",
     ),
     Bug(
+        "bytes-of-an-answer-lost",
+        f"{NODE}/data.rs",
+        "        self.parts.extend(part.parts);\n",
+        "        if self.parts.is_empty() {\n            self.parts.extend(part.parts);\n        }\n",
+    ),
+    Bug(
         "no-request-again",
         f"{FLOW}/collector/collect.rs",
         "            self.enqueue(now, Blocked { retries: retries + 1, ..blocked });",

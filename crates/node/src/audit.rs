@@ -18,7 +18,7 @@ use crate::store::stream_name;
 
 pub use finding::Finding;
 use finding::SHOWN_MAX;
-use stored::read_file;
+use stored::{ShippedSize, read_file};
 
 /// Maximum difference between the clocks of two hosts, in picoseconds.
 const SKEW_MAX: u128 = 10_000_000_000_000;
@@ -107,19 +107,19 @@ impl AuditFailure {
     }
 }
 
-/// Copies of an event on disk: their number by stream, and the missing fragments of each copy.
+/// Copies of an event on disk: their number by stream, and the size of each copy.
 #[derive(Debug, Default, Clone)]
 struct OnDisk {
     physics: u32,
     debug: u32,
-    missing: Vec<u32>,
+    sizes: Vec<ShippedSize>,
 }
 
 /// Records of all events for the checks that [`Auditor`] does not make.
 #[derive(Debug, Default)]
 struct Trails {
     auditor: Auditor,
-    shipped: BTreeMap<L1Id, Vec<u32>>,
+    shipped: BTreeMap<L1Id, Vec<ShippedSize>>,
     outcomes: BTreeMap<L1Id, Outcome>,
     rejected_by_unit: BTreeSet<L1Id>,
     reassigned: BTreeSet<L1Id>,
@@ -163,7 +163,9 @@ impl Trails {
             EventStep::Reassigned { .. } => {
                 self.reassigned.insert(event);
             }
-            EventStep::Shipped { missing, .. } => self.shipped.entry(event).or_default().push(missing),
+            EventStep::Shipped { missing, bytes, .. } => {
+                self.shipped.entry(event).or_default().push(ShippedSize { missing, bytes: bytes.get() });
+            }
             EventStep::Decided { outcome: Outcome::Rejected, .. } => {
                 self.rejected_by_unit.insert(event);
             }
@@ -282,12 +284,12 @@ fn examine(
         audit.files += 1;
         audit.checksums += file.checksums;
         audit.events += file.events.len() as u64;
-        audit.missing += file.events.iter().map(|(_, missing)| u64::from(*missing)).sum::<u64>();
+        audit.missing += file.events.iter().map(|(_, size)| u64::from(size.missing)).sum::<u64>();
         let is_debug = name.contains("-debug-");
-        for &(event, missing) in &file.events {
+        for &(event, size) in &file.events {
             let found = on_disk.entry(event).or_default();
             *(if is_debug { &mut found.debug } else { &mut found.physics }) += 1;
-            found.missing.push(missing);
+            found.sizes.push(size);
         }
         if let Some((faults, first)) = file.faults {
             findings.push(Finding::Faults { path, faults, first, undamaged: file.events.len() as u64 });
@@ -449,9 +451,12 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     }
     let known = trails.shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
     let shipped = known.last().copied().unwrap_or_default();
-    let (copies, shipments) = (found.missing.len(), known.len());
-    let finding = match found.missing.iter().find(|stored| !known.contains(stored)) {
-        Some(&stored) => Finding::Missing { event, stored, shipped },
+    let (copies, shipments) = (found.sizes.len(), known.len());
+    let finding = match found.sizes.iter().find(|stored| !known.contains(stored)) {
+        Some(stored) if stored.missing == shipped.missing && shipments > 0 => {
+            Finding::Size { event, stored: stored.bytes, shipped: shipped.bytes }
+        }
+        Some(stored) => Finding::Missing { event, stored: stored.missing, shipped: shipped.missing },
         // Without a reason for a second copy, the auditor reports it.
         None if copies > shipments && (trails.reassigned.contains(&event) || shipments > 1) => {
             Finding::MoreCopies { event, copies, shipments }

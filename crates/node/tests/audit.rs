@@ -5,6 +5,8 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::System;
+use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader};
+use fanin_events::{Events, Fragment};
 use fanin_node::audit::{AuditScope, audit};
 
 /// Damages files, given the folder of the journals and that of the stored events.
@@ -94,6 +96,23 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
             });
         },
         "is on disk 2 times; collectors shipped it 1 times",
+    ),
+    (
+        "a fragment of an event is gone, and all checksums are right",
+        |_, data| {
+            let path = first(data, "physics");
+            let bytes = std::fs::read(&path).unwrap();
+            let mut writer = AtlasWriter::new(Vec::new(), &FileHeader::default()).unwrap();
+            for (place, event) in Events::open(&bytes).unwrap().map(Result::unwrap).enumerate() {
+                let l1_id = event.id.l1_id as u32;
+                let header = EventHeader { l1_id, global_id: l1_id, ..EventHeader::default() };
+                let kept = event.fragments.iter().skip(usize::from(place == 0));
+                let kept = kept.map(|fragment| Fragment { offset: 0, ..fragment.clone() });
+                writer.write_event(&header, kept).unwrap();
+            }
+            std::fs::write(path, writer.finish(&FileEnd::default()).unwrap()).unwrap();
+        },
+        "bytes of fragments and their headers on disk; its collector shipped",
     ),
     (
         "a file is in the other stream",

@@ -122,6 +122,18 @@ pub enum Finding {
         /// Fragments that were missing in the last shipment; 0 without a shipment.
         shipped: u32,
     },
+    /// The fragments of an event on disk have other bytes than its collector shipped, although none is marked missing.
+    #[error(
+        "event {event} has {stored} bytes of fragments and their headers on disk; its collector shipped {shipped}"
+    )]
+    Size {
+        /// Identifier of the event.
+        event: L1Id,
+        /// Bytes on disk.
+        stored: u64,
+        /// Bytes in the last shipment.
+        shipped: u64,
+    },
     /// An event is on disk more often than the collectors' journals have it as shipped.
     #[error("event {event} is on disk {copies} times; collectors shipped it {shipments} times")]
     MoreCopies {

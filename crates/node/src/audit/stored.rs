@@ -6,14 +6,24 @@ use std::path::Path;
 use fanin_dataflow::L1Id;
 use fanin_events::{Event, Events, Format, atlas};
 
+use crate::data::FRAGMENT_HEADER_BYTES;
 use crate::machine::HostMachine;
 use crate::store::{WRITING, sound};
+
+/// Size of an event: what its shipment and its copies on disk must have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ShippedSize {
+    /// Number of fragments that are marked missing.
+    pub(super) missing: u32,
+    /// Bytes of all fragments, each with its header in a message; a missing fragment has a header alone.
+    pub(super) bytes: u64,
+}
 
 /// The undamaged events of a file.
 #[derive(Debug, Default)]
 pub(super) struct StoredFile {
-    /// Each event with the number of its fragments that are marked missing.
-    pub(super) events: Vec<(L1Id, u32)>,
+    /// Each event with its size.
+    pub(super) events: Vec<(L1Id, ShippedSize)>,
     /// Checksums that were recomputed and are right.
     pub(super) checksums: u64,
     /// Number of invalid records, and a description of the first one; `None` in a file without faults.
@@ -76,11 +86,12 @@ pub(super) fn read_file(machine: &HostMachine, path: &Path) -> io::Result<Option
     Ok(Some(file))
 }
 
-/// Returns the L1 ID of an event, and the number of its fragments that are marked missing.
-fn summary(event: &Event<'_>) -> (L1Id, u32) {
+/// Returns the L1 ID of an event, and its size.
+fn summary(event: &Event<'_>) -> (L1Id, ShippedSize) {
     let is_missing = |status: u32| status == atlas::status::MISSING;
     let missing = event.fragments.iter().filter(|fragment| is_missing(fragment.status)).count();
-    (L1Id(event.id.l1_id), missing as u32)
+    let bytes = event.fragments.iter().map(|fragment| (fragment.bytes.len() + FRAGMENT_HEADER_BYTES) as u64);
+    (L1Id(event.id.l1_id), ShippedSize { missing: missing as u32, bytes: bytes.sum() })
 }
 
 #[cfg(test)]
