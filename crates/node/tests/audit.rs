@@ -107,7 +107,7 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
                 let l1_id = event.id.l1_id as u32;
                 let header = EventHeader { l1_id, global_id: l1_id, ..EventHeader::default() };
                 let kept = event.fragments.iter().skip(usize::from(place == 0));
-                let kept = kept.map(|fragment| Fragment { offset: 0, ..fragment.clone() });
+                let kept = kept.map(|fragment| Fragment { offset: 0, ..*fragment });
                 writer.write_event(&header, kept).unwrap();
             }
             std::fs::write(path, writer.finish(&FileEnd::default()).unwrap()).unwrap();
