@@ -295,7 +295,7 @@ fn examine(
             findings.push(Finding::Faults { path, faults, first, undamaged: file.events.len() as u64 });
         }
     }
-    let (mut covered_since, mut open_before) = (0, Vec::new());
+    let (mut covered_since, mut open_before, mut next) = (0, Vec::new(), 0);
     let mut journals = list(machine, scope.folders)?;
     let (mut trails, mut boots, mut last_lines) = (Trails::default(), BTreeMap::new(), BTreeMap::new());
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
@@ -316,8 +316,11 @@ fn examine(
         journal::read_with_headers(machine, &path, |epoch_us, entry| {
             let line = match entry {
                 JournalEntry::Header(header) => {
-                    if first.is_none() && open_at_start.is_none() {
-                        open_at_start = Resume::of_header(header);
+                    if let Some(open) = Resume::of_header(header) {
+                        next = next.max(open.next.map_or(0, |event| event.0));
+                        if first.is_none() && open_at_start.is_none() {
+                            open_at_start = Some(open);
+                        }
                     }
                     let Some(boot) = header_words(header, "boot").next() else { return };
                     let earlier = process.and_then(|process| boots.insert(process, boot.to_owned()));
@@ -376,7 +379,7 @@ fn examine(
         audit.unproven = trails.forget_before(covered_since, &mut on_disk);
         // L1 IDs are assigned one after the other.
         let last = trails.assigned_at.keys().chain(&never_assigned).max();
-        found = last.map_or(0, |event| event.0 + 1);
+        found = last.map_or(0, |event| event.0 + 1).max(next);
     }
     if found < scope.assigned_min {
         let folders = scope.folders.iter().map(|&folder| folder.to_owned()).collect();

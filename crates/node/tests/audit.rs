@@ -383,5 +383,9 @@ fn an_event_that_was_open_before_the_journals_that_are_left_is_lost_without_an_o
     assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [5]);
     write(&format!("5 5 completed 1 rejected\n{rest}"));
     assert_eq!(audit(&scope).unwrap().totals.rejected, 1);
+    // The journals that are left may have no assignment: their header has the number of events.
+    write("5 5 completed 1 rejected\n5 6 completed 0 rejected\n");
+    assert!(audit(&scope).unwrap_err().to_string().contains("have 9 assigned events, and at least 10"));
+    audit(&AuditScope { assigned_min: 9, ..scope }).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }
