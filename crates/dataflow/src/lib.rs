@@ -77,8 +77,8 @@ pub use barrier::{
 };
 pub use clear::ClearConfig;
 pub use collector::{
-    CollectionStep, Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder,
-    UnitCommand, UnitModel, WaitsFor,
+    CollectionStep, Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, REMINDER_TAG,
+    RequestOrder, UnitCommand, UnitModel, WaitsFor,
 };
 pub use credit::{CreditDiscipline, CreditPool};
 pub use diatcp::{ShareCounters, WindowShares};

@@ -4,7 +4,7 @@ use fanin_units::Instant;
 
 use super::Collector;
 use super::config::RequestOrder;
-use super::pending::PendingRequest;
+use super::pending::{PendingRequest, REMINDER_TAG};
 use super::slot::{Phase, SlotKey};
 use super::state::{Blocked, CollectorTimer};
 use crate::timers::later;
@@ -162,6 +162,9 @@ impl<P: FragmentPayload> Collector<P> {
                 fragments,
                 sent: now,
             });
+            if self.paced.is_some() {
+                self.unreminded.push_back((now, tag));
+            }
             if let Some(timeout) = self.config.request_timeout {
                 self.timeouts.push_back((later(now, timeout), tag));
             }
@@ -179,6 +182,9 @@ impl<P: FragmentPayload> Collector<P> {
         missing: FragmentSet,
         payload: P,
     ) -> Result<(), &'static str> {
+        if tag == REMINDER_TAG {
+            return Ok(());
+        }
         let Some(pending) = self.pending.find(tag) else {
             self.counters.stale_answers += 1;
             return Ok(());

@@ -127,6 +127,8 @@ pub struct CollectorCounters {
     pub requests: u64,
     /// Requests among these that are repetitions.
     pub retries: u64,
+    /// Requests sent again for one fragment, as an answer was late; not among `requests`.
+    pub reminders: u64,
     /// Answers that belong to a request.
     pub answers: u64,
     /// Answers that came after their request was given up, repeated or withdrawn.

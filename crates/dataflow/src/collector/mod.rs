@@ -5,6 +5,7 @@ mod config;
 mod order;
 mod pending;
 mod queries;
+mod reminders;
 mod ship;
 mod slot;
 mod state;
@@ -18,6 +19,7 @@ use alloc::vec::Vec;
 use fanin_units::{Duration, Instant, Ratio};
 
 pub use config::{CollectionStep, CollectorCounters, CollectorError, RequestOrder, UnitModel};
+pub use pending::REMINDER_TAG;
 pub use queries::WaitsFor;
 
 use self::pending::PendingTable;
@@ -227,6 +229,8 @@ pub struct Collector<P> {
     pending: PendingTable,
     /// Request timeouts, in order: all have the same duration.
     timeouts: VecDeque<(Instant, u32)>,
+    /// Paced requests without a reminder: when they were sent, in order, and their tags.
+    unreminded: VecDeque<(Instant, u32)>,
     timers: Timers<CollectorTimer>,
     /// Events without outstanding requests, to complete.
     completed: VecDeque<SlotKey>,
@@ -260,6 +264,7 @@ impl<P: FragmentPayload> Collector<P> {
             stalled: Vec::new(),
             owed: VecDeque::new(),
             all: FragmentSet::first(fragments),
+            reminded: Instant::START,
         };
         let up = matches!(config.model, UnitModel::Steps(_));
         Ok(Self {
@@ -280,6 +285,7 @@ impl<P: FragmentPayload> Collector<P> {
             paced: config.paced_credits.map(|paced| PacedCredits::new(paced, readouts)),
             pending: PendingTable::default(),
             timeouts: VecDeque::new(),
+            unreminded: VecDeque::new(),
             timers: Timers::new(),
             completed: VecDeque::new(),
             clear: config.clear.map(ClearBatch::new),
@@ -395,6 +401,7 @@ impl<P: FragmentPayload> Collector<P> {
             }
         }
         self.expire_requests(now);
+        self.remind(now);
         self.send_and_complete(now);
     }
 
@@ -475,7 +482,7 @@ impl<P: FragmentPayload> Collector<P> {
         let clear = self.clear.as_ref().filter(|_| self.link.is_up()).and_then(ClearBatch::deadline);
         let paced = self.paced.as_ref().filter(|_| self.credits.waiting() > 0);
         let paced = paced.and_then(PacedCredits::poll_deadline);
-        [timer, request, clear, paced].into_iter().flatten().min()
+        [timer, request, clear, paced, self.reminder_deadline()].into_iter().flatten().min()
     }
 
     /// Sends the requests that credits allow and completes events, until nothing changes.

@@ -9,6 +9,8 @@ use crate::{ByteCredit, FragmentSet};
 
 /// Number of bits in a tag for the place in the table; the other bits distinguish the requests of a place.
 const PLACE_BITS: u32 = 20;
+/// The tag of a reminder, whose answer nobody waits for. No request has it: the last place stays empty.
+pub const REMINDER_TAG: u32 = u32::MAX;
 
 /// A request that was sent, and neither answered nor given up.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +38,10 @@ impl PendingTable {
     #[inline]
     pub(crate) fn insert(&mut self, pending: PendingRequest) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
-            assert!(self.entries.len() < 1 << PLACE_BITS, "more than a million requests are on their way");
+            assert!(
+                self.entries.len() + 1 < 1 << PLACE_BITS,
+                "more than a million requests are on their way"
+            );
             self.entries.push((0, None));
             self.entries.len() as u32 - 1
         });

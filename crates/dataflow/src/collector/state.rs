@@ -37,6 +37,8 @@ pub(super) struct ReadoutLink {
     /// Clears that the readout missed while it was disconnected.
     pub(super) owed: VecDeque<Arc<[L1Id]>>,
     pub(super) all: FragmentSet,
+    /// Time of the latest reminder. Answers to requests sent before it need no other one.
+    pub(super) reminded: Instant,
 }
 
 /// A request that is not sent yet.

@@ -6,6 +6,7 @@
 //! slowly. No parameter is set by hand.
 
 mod delay;
+mod late;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -126,6 +127,8 @@ struct OutstandingCredit {
     sent: Instant,
     bytes: u64,
     is_outstanding: bool,
+    /// Its answer was late, and lowered the share.
+    is_late: bool,
 }
 
 /// The size of an event relative to usual ones, as known from its answers.
@@ -245,7 +248,7 @@ impl PacedCredits {
         Bytes::new(self.overdue.values().map(|request| request.bytes).sum())
     }
 
-    /// Returns the number of overdue answers that lowered pace and window, without those of late hosts.
+    /// Returns the number of late and overdue answers that lowered pace and window, without overdue ones of late hosts.
     pub fn losses(&self) -> u64 {
         self.losses
     }
@@ -295,7 +298,7 @@ impl PacedCredits {
         if is_probe {
             self.unprobed = 0;
         }
-        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true });
+        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true, is_late: false });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
@@ -387,7 +390,7 @@ impl PacedCredits {
     pub fn on_timeout(&mut self, credit: ByteCredit) {
         // Overdue requests have been counted before.
         if credit.number >= self.first {
-            self.on_loss(credit.bytes);
+            self.on_loss(credit.bytes as f64);
         }
     }
 
@@ -524,7 +527,7 @@ impl PacedCredits {
             && now.saturating_since(oldest.sent) >= self.overdue_after()
         {
             self.outstanding -= oldest.bytes;
-            let decrease = self.on_loss(oldest.bytes);
+            let decrease = if oldest.is_late { 1.0 } else { self.on_loss(oldest.bytes as f64) };
             self.overdue.insert(self.first, OverdueCredit { bytes: oldest.bytes, decrease });
             self.requests.pop_front();
             self.first += 1;
@@ -533,11 +536,11 @@ impl PacedCredits {
     }
 
     /// Lowers the share by the lost part of the window, and limits it. Returns the factor of the limit.
-    fn on_loss(&mut self, bytes: u64) -> f64 {
+    fn on_loss(&mut self, bytes: f64) -> f64 {
         self.losses += 1;
         let window = (self.share * self.window_full()).max(1.0);
         let share_max = self.share_max;
-        self.share *= 1.0 - (bytes as f64 / window).min(LOSS_DECREASE_MAX);
+        self.share *= 1.0 - (bytes / window).min(LOSS_DECREASE_MAX);
         self.share = self.share.max(SHARE_MIN);
         self.share_max = self.share;
         self.share_max / share_max

@@ -63,6 +63,39 @@ fn requests_keep_the_link_busy_and_little_more() {
 }
 
 #[test]
+fn late_answers_cause_reminders_while_losses_are_rare() {
+    let (mut paced, now) = served(100, |_| 400);
+    let late = paced.late_after().unwrap();
+    assert!(late >= Duration::from_micros(4 * 400), "{late:?}");
+    let mut reminders = Vec::new();
+    let mut credits = Vec::new();
+    for _ in 0..4 {
+        let credit = paced.on_sent(now, 0, 12, RelativeSize::default());
+        credits.push(credit);
+        reminders.push(paced.on_late(0, credit));
+    }
+    // Half of an answer of 12.8 kB lowers the share of a window of 62.8 kB by a tenth.
+    assert_eq!(reminders, [3, 0, 0, 0]);
+    assert_eq!(paced.losses(), 1);
+    let share = paced.share;
+    // Overdue later, the first one lowers it no more; the others do.
+    let end = now.checked_add(paced.overdue_after()).unwrap();
+    paced.expire(end);
+    assert_eq!(paced.losses(), 4);
+    assert!(paced.share < share);
+    for credit in credits {
+        let answer = (Bytes::new(12_000), RelativeSize::default());
+        paced.on_answer(end, 0, 12, credit, now, answer);
+    }
+    paced.check_invariants();
+    // A fragment of three segments needs no second one.
+    let mut large = served(20, |_| 400).0;
+    large.expect(0, Bytes::new(3 * 1_448));
+    let credit = large.on_sent(end, 0, 1, RelativeSize::default());
+    assert_eq!(large.on_late(0, credit), 1);
+}
+
+#[test]
 fn with_a_known_size_the_first_requests_leave_at_the_pace_of_the_link() {
     let config = PacedCreditsConfig { fragment: Bytes::new(1_000), ..CONFIG };
     let mut paced = PacedCredits::new(config, 1);

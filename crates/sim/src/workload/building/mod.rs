@@ -6,7 +6,7 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
+use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, REMINDER_TAG};
 use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -21,7 +21,7 @@ use crate::techniques::{
     AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique, report_collectors,
 };
 
-use push::{DESTINATION_BYTES, Push};
+use push::Push;
 use roles::RoleMachines;
 use settings::memory_matters;
 use steps::Steps;
@@ -171,8 +171,11 @@ impl Building {
                 let (.., asked, at) =
                     found.map_or((0, 0, FragmentSet::EMPTY, now), |i| outstanding.swap_remove(i));
                 bytes += self.fragment_header.map_or(0, |header| header * u64::from(asked.len()));
-                let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
-                self.entry(event).1.add(payload.get(), bytes, wire_bytes, now - at, asked.contains(0));
+                // The answer to a reminder is no part of the event.
+                if tag != REMINDER_TAG {
+                    let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
+                    self.entry(event).1.add(payload.get(), bytes, wire_bytes, now - at, asked.contains(0));
+                }
             }
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
@@ -227,24 +230,6 @@ impl Building {
             _ => {}
         }
         outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
-    }
-
-    /// Sends all readouts the collector of an event.
-    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
-        for readout in 0..self.machines.readouts.len() as u16 {
-            if self.is_remote(collector, readout) {
-                let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
-                outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
-            }
-        }
-    }
-
-    /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
-    fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
-        let fragments = self.fragments;
-        let request = Message::Request { tag: 0, event, fragments };
-        self.outstanding_requests[usize::from(readout)].push((event.0, 0, fragments, now));
-        self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
     /// Carries out the actions of the technique that holds answers back.
