@@ -24,6 +24,8 @@ use crate::{
 const CLEARED_KEPT_MAX: usize = 25_600;
 /// The most events that are cleared again when a readout connects, the newest ones.
 const CLEARED_AGAIN_MAX: u64 = 4_000_000;
+/// The number of the newest events that are cleared again after a restart of the supervisor, at least.
+const CLEARED_RESTORED_MIN: u64 = 100_000;
 /// The most events in one message that clears events again.
 const CLEARED_AGAIN_GROUP: usize = 1_000;
 
@@ -178,7 +180,10 @@ impl<P: FragmentPayload> Supervisor<P> {
             events.into_iter().for_each(|event| clear.add(now, event));
             let groups: Vec<Arc<[L1Id]>> = cleared.chunks(clear.group_len()).map(Arc::from).collect();
             groups.into_iter().for_each(|group| self.keep_cleared(group));
-            let missed_from = self.oldest_missed();
+            // A readout may have lost the earlier supervisor long before, and older journals may be gone.
+            let before =
+                self.next_event.0.saturating_sub(CLEARED_RESTORED_MIN).max(self.config.first_event.0);
+            let missed_from = self.oldest_missed().min(L1Id(before));
             self.readouts.iter_mut().for_each(|state| state.missed_from = missed_from);
         }
     }
