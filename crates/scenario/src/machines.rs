@@ -110,7 +110,8 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
 }
 
 /// Returns the credits of a collector; `None` for other methods.
-fn credits(scenario: &Scenario) -> Option<u32> {
+#[must_use]
+pub fn credits(scenario: &Scenario) -> Option<u32> {
     (scenario.shaping.method == ShapingMethod::Credits).then_some(scenario.shaping.credits)
 }
 

@@ -30,8 +30,11 @@ impl<P: FragmentPayload> Collector<P> {
             if !link.up || sent < link.reminded {
                 continue;
             }
-            link.reminded = now;
-            for _ in 0..paced.on_late(readout, credit) {
+            let copies = paced.on_late(readout, credit);
+            if copies > 0 {
+                link.reminded = now;
+            }
+            for _ in 0..copies {
                 let fragments = fragments.lowest(1);
                 let message = Message::Request { tag: REMINDER_TAG, event: slot.event, fragments };
                 self.out.push_back((Peer::Readout(readout), message));
