@@ -9,7 +9,7 @@ use crate::{ByteCredit, FragmentSet};
 
 /// Number of bits in a tag for the place in the table; the other bits distinguish the requests of a place.
 const PLACE_BITS: u32 = 20;
-/// The tag of a reminder, whose answer nobody waits for. No request has it: the last place stays empty.
+/// The tag of a reminder, whose answer is ignored. No request has it: the last place stays empty.
 pub const REMINDER_TAG: u32 = u32::MAX;
 
 /// A request that was sent, and neither answered nor given up.

@@ -22,8 +22,8 @@ impl PacedCredits {
         Some(Duration::new((OVERDUE_FACTOR * self.response_time).max(LATE_MIN) as u64))
     }
 
-    /// Lowers the share for a late answer of a readout. Returns the number of requests for one fragment whose answers
-    /// fill as many segments as a sender needs to find the loss; zero while losses are frequent.
+    /// Lowers the share for a late answer of a readout. Returns the number of requests in a reminder. The answers to
+    /// them fill as many segments as a sender needs to find the loss. Zero while losses are frequent.
     pub(crate) fn on_late(&mut self, readout: u16, credit: ByteCredit) -> u32 {
         if self.share_max < SHARE_WITH_REMINDERS {
             return 0;

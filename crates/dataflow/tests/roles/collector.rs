@@ -1,14 +1,14 @@
 use fanin_dataflow::{
     ClearConfig, CollectionStep, Collector, CollectorConfig, CollectorError, CreditDiscipline, Decision,
     Delay, EventStep, EventStream, FragmentSet, L1Id, Message, Outcome, PacedCreditsConfig, Peer,
-    REMINDER_TAG, RequestOrder, Selection, UnitCommand, UnitModel, UnitState, WaitsFor, Wanted,
+    RequestOrder, Selection, UnitCommand, UnitModel, UnitState, WaitsFor, Wanted,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::{drain, ms};
 
 /// Two units and four readouts with 12, 4, 0 and 8 fragments.
-fn config() -> CollectorConfig {
+pub(crate) fn config() -> CollectorConfig {
     CollectorConfig { units: 2, readouts: vec![12, 4, 0, 8], clear: None, ..CollectorConfig::default() }
 }
 
@@ -21,7 +21,7 @@ fn share(percent: u64) -> Ratio {
 }
 
 /// A collector with all its connections.
-fn connected(config: CollectorConfig) -> Collector<Bytes> {
+pub(crate) fn connected(config: CollectorConfig) -> Collector<Bytes> {
     let (readouts, loggers) = (config.readouts.len() as u16, config.loggers);
     let mut collector = Collector::new(config).unwrap();
     (0..readouts).for_each(|readout| collector.handle_connected(ms(0), Peer::Readout(readout)));
@@ -37,7 +37,7 @@ fn welcome(collector: &mut Collector<Bytes>, events: &[u64]) {
     collector.handle_message(ms(0), Peer::Supervisor, Message::Welcome(events.into())).unwrap();
 }
 
-fn assign(collector: &mut Collector<Bytes>, now: Instant, event: u64, unit: u16) {
+pub(crate) fn assign(collector: &mut Collector<Bytes>, now: Instant, event: u64, unit: u16) {
     assign_with(collector, now, event, unit, false, Selection::Rest);
 }
 
@@ -54,9 +54,9 @@ fn assign_with(
 }
 
 /// A request: readout, tag, event, fragments.
-type Request = (u16, u32, L1Id, FragmentSet);
+pub(crate) type Request = (u16, u32, L1Id, FragmentSet);
 
-fn requests(collector: &mut Collector<Bytes>) -> Vec<Request> {
+pub(crate) fn requests(collector: &mut Collector<Bytes>) -> Vec<Request> {
     drain!(collector.poll_transmit())
         .into_iter()
         .filter_map(|(peer, message)| match (peer, message) {
@@ -73,7 +73,7 @@ fn asked(requests: &[Request]) -> Vec<(u16, u16)> {
     requests.iter().map(|request| (request.0, request.3.len())).collect()
 }
 
-fn answer(collector: &mut Collector<Bytes>, now: Instant, request: Request) {
+pub(crate) fn answer(collector: &mut Collector<Bytes>, now: Instant, request: Request) {
     let payload = Bytes::new(1_000 * u64::from(request.3.len()));
     let message = Message::Answer { tag: request.1, event: request.2, missing: FragmentSet::EMPTY, payload };
     collector.handle_message(now, Peer::Readout(request.0), message).unwrap();
@@ -597,54 +597,4 @@ fn impossible_settings_are_refused() {
     assert_eq!(error(CollectorConfig { shipping_max: 0, ..config() }), Some(CollectorError::NoShipping));
     let clear = Some(ClearConfig { clear_group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(CollectorConfig { clear, ..config() }), Some(CollectorError::EmptyClear));
-}
-
-/// Collects events of one readout with paced credits, of which each has one answer after `ms(time)`. The clock of the next
-/// event is returned.
-fn collect_paced(
-    collector: &mut Collector<Bytes>,
-    events: std::ops::Range<u64>,
-    mut now: u64,
-    time: u64,
-) -> u64 {
-    for event in events {
-        assign(collector, ms(now), event, 0);
-        let asked = requests(collector);
-        assert_eq!(asked.len(), 1, "a readout with one fragment has one request");
-        now += time;
-        answer(collector, ms(now), asked[0]);
-        now += 100;
-        collector.handle_deadline(ms(now));
-        drain!(collector.poll_transmit());
-    }
-    now
-}
-
-#[test]
-fn a_late_answer_of_paced_credits_is_asked_for_again() {
-    let (rate, segment, frame) = (Rate::new(1_000_000_000), Bytes::new(1_448), Bytes::new(1_538));
-    let paced_credits = Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::new(1_000) });
-    let config = CollectorConfig { readouts: vec![1], paced_credits, clear: None, ..config() };
-    let mut collector = connected(config);
-    let now = collect_paced(&mut collector, 0..40, 0, 1);
-    assert_eq!(collector.counters().reminders, 0, "no answer was late");
-
-    assign(&mut collector, ms(now), 40, 0);
-    let lost = requests(&mut collector)[0];
-    let late = collector.poll_deadline().unwrap();
-    assert!((ms(now + 3)..ms(now + 6)).contains(&late), "four times the usual time of 1 ms: {late:?}");
-    collector.handle_deadline(late);
-    // Fragments of 1000 B: three answers are three segments.
-    assert_eq!(requests(&mut collector), [(0, REMINDER_TAG, L1Id(40), FragmentSet::first(1)); 3]);
-    let share = collector.paced_credits().unwrap().window();
-    for _ in 0..3 {
-        answer(&mut collector, ms(now + 7), (0, REMINDER_TAG, L1Id(40), FragmentSet::first(1)));
-    }
-    assert_eq!(collector.waits().next(), Some((L1Id(40), WaitsFor::Fragments { requests: 1 })));
-    assert_eq!(collector.paced_credits().unwrap().window(), share, "the answers to reminders are ignored");
-    assert!(collector.poll_deadline().is_none_or(|at| at > late), "one reminder a request");
-    answer(&mut collector, ms(now + 8), lost);
-    assert_eq!(collector.waits().next(), Some((L1Id(40), WaitsFor::Decision { unit: 0 })));
-    assert_eq!(collector.counters().stale_answers, 0);
-    collector.check_invariants();
 }

@@ -3,6 +3,7 @@
 mod collector;
 mod logger;
 mod readout;
+mod reminders;
 mod supervisor;
 
 use fanin_units::{Duration, Instant};

@@ -21,7 +21,7 @@ use crate::techniques::{
     AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique, report_collectors,
 };
 
-use push::Push;
+use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
 use settings::memory_matters;
 use steps::Steps;
@@ -30,9 +30,7 @@ pub(crate) use travel::Travel;
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
 
-/// All roles, and their records.
-///
-/// Hosts and connections have the numbers of [`Numbering`].
+/// All roles, and their records. Hosts and connections have the numbers of [`Numbering`].
 pub(crate) struct Building {
     machines: RoleMachines,
     numbering: Numbering,
@@ -230,6 +228,23 @@ impl Building {
             _ => {}
         }
         outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
+    }
+
+    /// Sends all readouts the collector of an event.
+    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
+        for readout in 0..self.machines.readouts.len() as u16 {
+            if self.is_remote(collector, readout) {
+                let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
+                outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
+            }
+        }
+    }
+
+    /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
+    fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
+        let request = Message::Request { tag: 0, event, fragments: self.fragments };
+        self.outstanding_requests[usize::from(readout)].push((event.0, 0, self.fragments, now));
+        self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
     /// Carries out the actions of the technique that holds answers back.

@@ -5,13 +5,11 @@
 
 use std::collections::HashMap;
 
-use fanin_dataflow::{FragmentSet, L1Id, Message, Peer, request_bytes};
-use fanin_units::{Bytes, Instant};
-
-use super::{Building, HostOutbox, Travel};
+use fanin_dataflow::{FragmentSet, L1Id, Message, request_bytes};
+use fanin_units::Bytes;
 
 /// Bytes of the message to a readout with an event's collector: as long as a request for one fragment.
-const DESTINATION_BYTES: u64 = request_bytes(1).get();
+pub(super) const DESTINATION_BYTES: u64 = request_bytes(1).get();
 
 /// The state of one readout's share of an event.
 enum Share {
@@ -51,24 +49,5 @@ impl Push {
                 None
             }
         }
-    }
-}
-
-impl Building {
-    /// Sends all readouts the collector of an event.
-    pub(super) fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
-        for readout in 0..self.machines.readouts.len() as u16 {
-            if self.is_remote(collector, readout) {
-                let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
-                outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
-            }
-        }
-    }
-
-    /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
-    pub(super) fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
-        let request = Message::Request { tag: 0, event, fragments: self.fragments };
-        self.outstanding_requests[usize::from(readout)].push((event.0, 0, self.fragments, now));
-        self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 }
