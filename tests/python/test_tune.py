@@ -184,8 +184,8 @@ def test_a_trial_that_had_just_begun_goes_on(when: str, tmp_path: Path) -> None:
 import os, optuna
 optuna.Trial.{when} = lambda *arguments: os._exit(9)
 """
-    with subprocess.Popen([sys.executable, "-c", dies + SEARCH, str(tmp_path), "4"]) as process:
-        assert process.wait() == 9
+    command = [sys.executable, "-c", dies + SEARCH, str(tmp_path), "4"]
+    assert subprocess.run(command, check=False).returncode == 9
     with search(tmp_path, 4) as process:
         printed, errors = process.communicate()
     assert (process.returncode, printed.split()[:1]) == (0, ["4"]), errors
