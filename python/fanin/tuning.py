@@ -343,18 +343,19 @@ class _Search:
         A trial has its owner from the first moment, so that one whose process ends at any moment is known
         as abandoned. `ask` would write the owner afterwards.
         """
-        owner = {"owner": self.owner}
         waiting = self.study.get_trials(False, (self.state.WAITING,))[:wanted]
-        for _ in waiting:
-            self.study.ask().set_user_attr("owner", self.owner)
+        asked = [self.study.ask() for _ in waiting]
+        # A trial that waits had the owner that made it, perhaps this one: another process may take it.
+        owner = {"owner": self.owner, "began": uuid.uuid4().hex}
         for _ in range(wanted - len(waiting)):
             new = self.optuna.trial.create_trial(state=self.state.RUNNING, user_attrs=owner)
             self.study.add_trial(new)
-        return [
+        began = [
             self.optuna.Trial(self.study, trial._trial_id)
             for trial in self.study.get_trials(False, (self.state.RUNNING,))
-            if trial.user_attrs.get("owner") == self.owner
+            if trial.user_attrs.get("began") == owner["began"]
         ]
+        return asked + began
 
     def _within(self, asked: list["optuna.Trial"], trials: int) -> list["optuna.Trial"]:
         """Give back trials beyond the number of all; return the others.

@@ -19,7 +19,7 @@ SIDES = {
 # The key or a scheme, also as the variant of an enum. `Voq` alone is a limit as well.
 SCHEME = re.compile(
     r"\bbuffering\b(?!\(|::|;)|\bBuffering(?:Settings)?::\w|BufferingAccounts::(?!new)\w"
-    r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:Shared|DynamicThreshold|Voq)\b"
+    r"|\.has_(?:rings|limit)\(\)"
     r"|^\s*(?:Shared|DynamicThreshold)(?:\(\w+\))?,",
     re.MULTILINE,
 )

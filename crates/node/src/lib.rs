@@ -3,8 +3,8 @@
 //! The state machines of the roles are in `fanin-dataflow`; this crate drives them with sockets, files, memory and time:
 //!
 //! - [`config`] reads the file of a system, [`process`] is the main loop of a process, [`roles`] are its state machines;
-//! - [`transport`] sets socket options, [`techniques`] has those of each congestion control, [`tcp`] keeps TCP's counters, [`trace`] records its windows, and [`flows`]
-//!   numbers connections;
+//! - [`transport`] sets socket options, [`techniques`] has those of each congestion control, [`tcp`] keeps TCP's counters,
+//!   [`trace`] records its windows, and [`flows`] numbers connections;
 //! - [`wire`] carries messages, [`codec`] encodes them, [`data`] is their payload, and [`source`] supplies the fragments;
 //! - [`mod@unit`] and [`shared`] pass events to processors, [`store`] writes events to disk, [`journal`] writes records;
 //! - [`machine`] is the operating system below all of them, and may be simulated;

@@ -63,7 +63,7 @@ pub enum AdmissionLimit {
 }
 
 impl AdmissionLimit {
-    /// Every limit, in the order of checking and counting.
+    /// Every limit, in the order of counting.
     pub const ALL: [Self; 9] = [
         Self::Early,
         Self::Output,

@@ -2,7 +2,7 @@
 //!
 //! A sender retransmits before its timeout only if later segments arrive (RFC 5681 §3.2). Often none follows the last
 //! answer to a collector for many milliseconds. So one fragment of a late answer is requested again, and this answer is
-//! ignored. If the request itself was lost, its repetitions show that to the collector's own TCP.
+//! ignored. If the request itself was lost, three repetitions show that to the collector's own TCP.
 
 use fanin_units::Instant;
 

@@ -12,7 +12,7 @@ const SHARE_WITH_REMINDERS: f64 = 0.9;
 /// Part of a late answer's bytes that lowers the share: not each late answer has lost a segment.
 const LATE_LOSS: f64 = 0.5;
 /// Duplicate acknowledgements after which a sender retransmits (RFC 5681 §3.2).
-const DUPLICATES: f64 = 3.0;
+const DUPLICATES: u32 = 3;
 
 impl PacedCredits {
     /// Returns the time after which an answer is late; `None` while no usual time is known.
@@ -30,10 +30,9 @@ impl PacedCredits {
         }
         // An overdue request has lowered the share before.
         if let Some(place) = credit.number.checked_sub(self.first) {
-            self.requests[place as usize].is_late = true;
-            self.on_loss(LATE_LOSS * credit.bytes as f64);
+            self.requests[place as usize].decrease = self.on_loss(LATE_LOSS * credit.bytes as f64);
         }
-        let segments = self.usual(readout) / self.config.segment.get() as f64;
-        (DUPLICATES / segments.max(f64::MIN_POSITIVE)).clamp(1.0, DUPLICATES) as u32
+        let segments = (self.usual(readout) / self.config.segment.get() as f64) as u32;
+        DUPLICATES.div_ceil(segments.max(1))
     }
 }

@@ -127,8 +127,8 @@ struct OutstandingCredit {
     sent: Instant,
     bytes: u64,
     is_outstanding: bool,
-    /// Its answer was late, and lowered the share.
-    is_late: bool,
+    /// Factor by which it lowered the limit of the share, if its answer was late; 1 otherwise.
+    decrease: f64,
 }
 
 /// The size of an event relative to usual ones, as known from its answers.
@@ -298,7 +298,7 @@ impl PacedCredits {
         if is_probe {
             self.unprobed = 0;
         }
-        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true, is_late: false });
+        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true, decrease: 1.0 });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
@@ -388,8 +388,9 @@ impl PacedCredits {
 
     /// Handles a request without an answer within the request timeout.
     pub fn on_timeout(&mut self, credit: ByteCredit) {
-        // Overdue requests have been counted before.
-        if credit.number >= self.first {
+        // Late and overdue requests have been counted before.
+        let place = credit.number.checked_sub(self.first);
+        if place.is_some_and(|place| self.requests[place as usize].decrease == 1.0) {
             self.on_loss(credit.bytes as f64);
         }
     }
@@ -527,7 +528,8 @@ impl PacedCredits {
             && now.saturating_since(oldest.sent) >= self.overdue_after()
         {
             self.outstanding -= oldest.bytes;
-            let decrease = if oldest.is_late { 1.0 } else { self.on_loss(oldest.bytes as f64) };
+            let late = oldest.decrease;
+            let decrease = if late < 1.0 { late } else { self.on_loss(oldest.bytes as f64) };
             self.overdue.insert(self.first, OverdueCredit { bytes: oldest.bytes, decrease });
             self.requests.pop_front();
             self.first += 1;

@@ -89,10 +89,12 @@ fn late_answers_cause_reminders_while_losses_are_rare() {
     }
     paced.check_invariants();
     // A fragment of three segments needs no second one.
-    let mut large = served(20, |_| 400).0;
-    large.expect(0, Bytes::new(3 * 1_448));
-    let credit = large.on_sent(end, 0, 1, RelativeSize::default());
-    assert_eq!(large.on_late(0, credit), 1);
+    for (segments, requests) in [(1, 3), (2, 2), (3, 1), (40, 1)] {
+        let mut paced = served(20, |_| 400).0;
+        paced.expect(0, Bytes::new(segments * 1_448));
+        let credit = paced.on_sent(end, 0, 1, RelativeSize::default());
+        assert_eq!(paced.on_late(0, credit), requests, "{segments} segments");
+    }
 }
 
 #[test]

@@ -162,6 +162,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         for &event in events.iter() {
             self.record(now, event, EventStep::Cleared);
         }
-        self.keep_cleared(events);
+        self.keep_cleared(now, events);
     }
 }

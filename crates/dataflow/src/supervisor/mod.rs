@@ -20,8 +20,6 @@ use crate::{
     Random, Selection, Unexpected, UnitLayout,
 };
 
-/// The number of recently cleared events whose clears a lost connection may have lost on their way.
-const CLEARED_KEPT_MAX: usize = 25_600;
 /// The most events that are cleared again when a readout connects, the newest ones.
 const CLEARED_AGAIN_MAX: u64 = 4_000_000;
 /// The number of the newest events that are cleared again after a restart of the supervisor, at least.
@@ -59,12 +57,8 @@ pub struct Supervisor<P> {
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
-    /// The latest clears.
-    cleared: VecDeque<Arc<[L1Id]>>,
-    /// Number of events in `cleared`.
-    cleared_kept: usize,
-    /// Number of events that were cleared.
-    cleared_count: u64,
+    /// The clears of the last [`SupervisorConfig::clear_on_way_max`], and the times when they were sent.
+    cleared: VecDeque<(Instant, Arc<[L1Id]>)>,
     /// True if no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
@@ -94,13 +88,13 @@ struct ReadoutState {
     full: bool,
     /// The readout has the clears of all finished events before this one.
     missed_from: L1Id,
-    /// Value of `cleared_count` when it connected.
-    cleared_before: u64,
+    /// The time of its latest connection.
+    connected: Instant,
 }
 
 impl ReadoutState {
     const fn new(missed_from: L1Id) -> Self {
-        Self { up: false, full: false, missed_from, cleared_before: 0 }
+        Self { up: false, full: false, missed_from, connected: Instant::START }
     }
 }
 
@@ -133,8 +127,6 @@ impl<P: FragmentPayload> Supervisor<P> {
             xoff_since: None,
             clear: config.clear.map(ClearBatch::new),
             cleared: VecDeque::new(),
-            cleared_kept: 0,
-            cleared_count: 0,
             is_stopping: false,
             out: VecDeque::new(),
             records: VecDeque::new(),
@@ -179,7 +171,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         if let Some(clear) = &mut self.clear {
             events.into_iter().for_each(|event| clear.add(now, event));
             let groups: Vec<Arc<[L1Id]>> = cleared.chunks(clear.group_len()).map(Arc::from).collect();
-            groups.into_iter().for_each(|group| self.keep_cleared(group));
+            groups.into_iter().for_each(|group| self.keep_cleared(now, group));
             // A readout may have lost the earlier supervisor long before, and older journals may be gone.
             let before =
                 self.next_event.0.saturating_sub(CLEARED_RESTORED_MIN).max(self.config.first_event.0);
@@ -201,7 +193,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
-                    (state.up, state.cleared_before) = (true, self.cleared_count);
+                    (state.up, state.connected) = (true, now);
                     let missed_from = state.missed_from;
                     self.clear_again(peer, missed_from);
                 }
@@ -219,8 +211,8 @@ impl<P: FragmentPayload> Supervisor<P> {
                 let mut missed_from = self.oldest_missed();
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     self.readouts_full -= u32::from(state.full);
-                    // Clears that were sent again may have been lost, too, if few have followed them.
-                    let is_short = self.cleared_count - state.cleared_before < CLEARED_KEPT_MAX as u64;
+                    // Clears that were sent again may have been lost, too, if the connection was short.
+                    let is_short = now < later(state.connected, self.config.clear_on_way_max);
                     if !state.up || is_short {
                         missed_from = state.missed_from.min(missed_from);
                     }
@@ -414,7 +406,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         assert_eq!(events.len() as u64, count, "an event is in one place");
         assert!(self.started || self.announced.len() == self.free_count as usize);
         assert!(self.triggers.len() <= self.config.triggers_max as usize);
-        assert_eq!(self.cleared_kept, self.cleared.iter().map(|group| group.len()).sum::<usize>());
         for (collector, state) in self.collectors.iter().enumerate() {
             let is_free = |unit: u32| self.free[unit as usize];
             assert!(
@@ -546,7 +537,7 @@ impl<P: FragmentPayload> Supervisor<P> {
 
     /// Returns the oldest event whose clear a readout may lack if its connection is lost now.
     fn oldest_missed(&self) -> L1Id {
-        let on_their_way = self.cleared.iter().flat_map(|group| group.iter().copied());
+        let on_their_way = self.cleared.iter().flat_map(|(_, group)| group.iter().copied());
         self.without_clear().chain(on_their_way).min().unwrap_or(self.next_event).min(self.next_event)
     }
 
@@ -567,15 +558,13 @@ impl<P: FragmentPayload> Supervisor<P> {
         }
     }
 
-    /// Notes a clear whose message is on its way.
-    fn keep_cleared(&mut self, events: Arc<[L1Id]>) {
-        self.cleared_kept += events.len();
-        self.cleared_count += events.len() as u64;
-        self.cleared.push_back(events);
-        while self.cleared_kept > CLEARED_KEPT_MAX
-            && let Some(oldest) = self.cleared.pop_front()
+    /// Notes a clear whose message is on its way, and forgets those that have arrived by now.
+    fn keep_cleared(&mut self, now: Instant, events: Arc<[L1Id]>) {
+        self.cleared.push_back((now, events));
+        while let Some(&(sent, _)) = self.cleared.front()
+            && later(sent, self.config.clear_on_way_max) < now
         {
-            self.cleared_kept -= oldest.len();
+            self.cleared.pop_front();
         }
     }
 
