@@ -51,7 +51,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("mtu = \"9000 B\"", "mtu = \"9001 B\"", "mtu", "between 68 B and 9000 B"),
     ("mtu = \"9000 B\"", "mtu = 9000", "mtu", "needs a unit"),
     ("memory = \"256 MB\"", "memory = \"256 kB\"", "memory", "packet memory lies between"),
-    ("mac_hold = \"50 ms\"", "mac_hold = \"1 h\"", "mac_hold", "at most `mac_age`, 300 s"),
+    ("mac_hold = \"50 ms\"", "mac_hold = \"1 h\"", "mac_hold", "at most `mac_age` (300 s)"),
     ("mac_hold", "mac_holt", "mac_holt", "did you mean `mac_hold`?"),
     ("buffering = \"dedicated\"", "buffering = \"dedicate\"", "buffering", "did you mean `dedicated`?"),
     ("buffering = \"dedicated\"", "module_ports = 0", "module_ports", "at least 1 port"),

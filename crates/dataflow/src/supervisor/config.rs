@@ -97,7 +97,7 @@ pub struct SupervisorConfig<P> {
     /// them, as in thesis §3.7.4, or readouts store nothing.
     pub clear: Option<ClearConfig>,
     /// The longest time for which a clear may be on its way to a readout whose connection is dead, unnoticed. Clears of
-    /// this time before the loss of a connection are sent again.
+    /// this time before the loss of a connection are sent again, and the latest ones before it.
     pub clear_on_way_max: Duration,
     /// The seed of its random numbers.
     pub seed: u64,
@@ -105,7 +105,7 @@ pub struct SupervisorConfig<P> {
 
 impl<P: Default> Default for SupervisorConfig<P> {
     /// Returns settings without collectors. 1 kHz from the start; FCFS in the order of arrival; events held at XOFF;
-    /// immediate re-assignment; no clears from the supervisor. A clear is on its way for at most 10 s.
+    /// immediate re-assignment; no clears from the supervisor. A clear is on its way for at most 20 s.
     fn default() -> Self {
         Self {
             units: Vec::new(),
@@ -125,7 +125,7 @@ impl<P: Default> Default for SupervisorConfig<P> {
             region: Selection::Rest,
             reassign_delay: Duration::ZERO,
             clear: None,
-            clear_on_way_max: Duration::from_secs(10),
+            clear_on_way_max: Duration::from_secs(20),
             seed: 0,
         }
     }

@@ -20,6 +20,8 @@ use crate::{
     Random, Selection, Unexpected, UnitLayout,
 };
 
+/// The least number of recently cleared events that are cleared again when a readout connects.
+const CLEARED_KEPT_MIN: usize = 25_600;
 /// The most events that are cleared again when a readout connects, the newest ones.
 const CLEARED_AGAIN_MAX: u64 = 4_000_000;
 /// The number of the newest events that are cleared again after a restart of the supervisor, at least.
@@ -57,8 +59,12 @@ pub struct Supervisor<P> {
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
-    /// The clears of the last [`SupervisorConfig::clear_on_way_max`], and the times when they were sent.
+    /// The latest clears, and the times when they were sent.
     cleared: VecDeque<(Instant, Arc<[L1Id]>)>,
+    /// Number of events in `cleared`.
+    cleared_kept: usize,
+    /// Number of events that were cleared.
+    cleared_count: u64,
     /// True if no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
@@ -88,13 +94,13 @@ struct ReadoutState {
     full: bool,
     /// The readout has the clears of all finished events before this one.
     missed_from: L1Id,
-    /// The time of its latest connection.
-    connected: Instant,
+    /// The time of its latest connection, and the value of `cleared_count` then.
+    connected: (Instant, u64),
 }
 
 impl ReadoutState {
     const fn new(missed_from: L1Id) -> Self {
-        Self { up: false, full: false, missed_from, connected: Instant::START }
+        Self { up: false, full: false, missed_from, connected: (Instant::START, 0) }
     }
 }
 
@@ -127,6 +133,8 @@ impl<P: FragmentPayload> Supervisor<P> {
             xoff_since: None,
             clear: config.clear.map(ClearBatch::new),
             cleared: VecDeque::new(),
+            cleared_kept: 0,
+            cleared_count: 0,
             is_stopping: false,
             out: VecDeque::new(),
             records: VecDeque::new(),
@@ -193,7 +201,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
-                    (state.up, state.connected) = (true, now);
+                    (state.up, state.connected) = (true, (now, self.cleared_count));
                     let missed_from = state.missed_from;
                     self.clear_again(peer, missed_from);
                 }
@@ -212,7 +220,9 @@ impl<P: FragmentPayload> Supervisor<P> {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     self.readouts_full -= u32::from(state.full);
                     // Clears that were sent again may have been lost, too, if the connection was short.
-                    let is_short = now < later(state.connected, self.config.clear_on_way_max);
+                    let (connected, before) = state.connected;
+                    let is_short = now < later(connected, self.config.clear_on_way_max)
+                        || self.cleared_count - before < CLEARED_KEPT_MIN as u64;
                     if !state.up || is_short {
                         missed_from = state.missed_from.min(missed_from);
                     }
@@ -404,6 +414,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         events.sort_unstable();
         events.dedup();
         assert_eq!(events.len() as u64, count, "an event is in one place");
+        assert_eq!(self.cleared_kept, self.cleared.iter().map(|(_, group)| group.len()).sum::<usize>());
         assert!(self.started || self.announced.len() == self.free_count as usize);
         assert!(self.triggers.len() <= self.config.triggers_max as usize);
         for (collector, state) in self.collectors.iter().enumerate() {
@@ -560,10 +571,14 @@ impl<P: FragmentPayload> Supervisor<P> {
 
     /// Notes a clear whose message is on its way, and forgets those that have arrived by now.
     fn keep_cleared(&mut self, now: Instant, events: Arc<[L1Id]>) {
+        self.cleared_kept += events.len();
+        self.cleared_count += events.len() as u64;
         self.cleared.push_back((now, events));
-        while let Some(&(sent, _)) = self.cleared.front()
-            && later(sent, self.config.clear_on_way_max) < now
+        while let Some((sent, oldest)) = self.cleared.front()
+            && self.cleared_kept - oldest.len() >= CLEARED_KEPT_MIN
+            && later(*sent, self.config.clear_on_way_max) < now
         {
+            self.cleared_kept -= oldest.len();
             self.cleared.pop_front();
         }
     }

@@ -329,22 +329,22 @@ fn a_readout_that_returns_has_the_clears_of_all_finished_events() {
 #[test]
 fn clears_on_their_way_to_a_dead_connection_are_sent_again() {
     let clear = ClearConfig { clear_group: 1, delay_max: Duration::from_millis(10) };
-    let clear_on_way_max = Duration::from_secs(2);
+    let clear_on_way_max = Duration::from_secs(32);
     let config = Config { readouts: 1, clear: Some(clear), clear_on_way_max, units: vec![1], ..config() };
     let mut supervisor = Supervisor::new(config).unwrap();
     let readout = Peer::Readout(0);
     hello(&mut supervisor, ms(0), 0, &[0]);
     supervisor.handle_connected(ms(0), readout);
-    for event in 0..5_000 {
+    for event in 0..40_000 {
         run(&mut supervisor, ms(event));
         ready(&mut supervisor, ms(event), (0, 0), Some(event));
     }
-    assert_eq!(clears(&mut supervisor).len(), 5_000);
-    supervisor.handle_closed(ms(5_000), readout);
-    supervisor.handle_connected(ms(5_000), readout);
+    assert_eq!(clears(&mut supervisor).len(), 40_000);
+    supervisor.handle_closed(ms(40_000), readout);
+    supervisor.handle_connected(ms(40_000), readout);
     let again: Vec<L1Id> = clears(&mut supervisor).into_iter().flat_map(|(_, events)| events).collect();
-    assert_eq!(again.last(), Some(&L1Id(4_999)));
-    assert!((2_998..=3_000).contains(&again[0].0), "those of the last 2 s: {:?}", again[0]);
+    assert_eq!(again.last(), Some(&L1Id(39_999)));
+    assert!((7_998..=8_000).contains(&again[0].0), "those of the last 32 s: {:?}", again[0]);
     supervisor.check_invariants();
 }
 

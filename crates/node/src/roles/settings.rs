@@ -65,8 +65,8 @@ pub fn supervisor(
         // A supervisor that continues does not wait for all units before it assigns events.
         units_awaited: if resumed.is_some() { 0 } else { config.units_awaited },
         reassign_delay: scenario.live.reassign_delay,
-        // A dead connection is found after the longest silence; the rest is a margin.
-        clear_on_way_max: scenario.live.silence_max.saturating_add(scenario.live.silence_max),
+        // With a link cut one way, the readout finds the silence first, and the supervisor that of the readout.
+        clear_on_way_max: scenario.live.silence_max.checked_mul(4).unwrap_or(Duration::MAX),
         seed: seed(scenario, HostKind::Supervisor, 0),
         ..config
     })
