@@ -26,6 +26,11 @@ fn first(folder: &Path, part: &str) -> PathBuf {
     files(folder, part).into_iter().next().unwrap_or_else(|| panic!("nothing like {part}"))
 }
 
+/// A system with loggers, of which at least these events were assigned, and which deletes no journal.
+fn scope_of<'a>(folders: &'a [&'a Path], data: &'a [&'a Path], assigned_min: u64) -> AuditScope<'a> {
+    AuditScope { folders, data, loggers: true, assigned_min, deletes_journals: false }
+}
+
 /// Takes out of the supervisor's journal the first line with this word.
 fn forget(folder: &Path, word: &str) {
     edit(folder, |lines| {
@@ -194,13 +199,9 @@ fn broken_promises_are_found() {
         let data = folder.join("data");
         copy(&finished.folder, &folder, ".journal");
         copy(&finished.data, &data, ".data");
-        let scope = AuditScope {
-            folders: &[&folder],
-            data: &[&data],
-            loggers: true,
-            assigned_min: assigned,
-            deletes_journals: false,
-        };
+        let folders = [folder.as_path()];
+        let files = [data.as_path()];
+        let scope = scope_of(&folders, &files, assigned);
         assert_eq!(audit(&scope).unwrap(), finished.audit, "before {case}");
         spoil(&folder, &data);
         let found = audit(&scope).unwrap_err().to_string();
@@ -227,13 +228,8 @@ fn an_event_in_a_file_that_is_gone_is_lost() {
     );
     write("collector-1.journal", "1 8 decided 0 rejected\n");
     write("logger-0.journal", "1 7 stored 0 physics 0\n1 8 stored 0 debug 0\n1 9 stored 0 physics 0\n");
-    let scope = AuditScope {
-        folders: &[&folder],
-        data: &[&folder],
-        loggers: true,
-        assigned_min: 3,
-        deletes_journals: false,
-    };
+    let folders = [folder.as_path()];
+    let scope = scope_of(&folders, &folders, 3);
     let failure = audit(&scope).unwrap_err();
     assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [9, 7]);
     assert_eq!((failure.audit.totals.assigned, failure.audit.totals.rejected, failure.lost()), (3, 1, 2));
@@ -271,13 +267,8 @@ fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
         "supervisor.00001.journal",
         &format!("# fanin journal 1 supervisor epoch-us 0\n{} 9 assigned 0 0 0 0\n", second(99)),
     );
-    let scope = AuditScope {
-        folders: &[&folder],
-        data: &[],
-        loggers: true,
-        assigned_min: 3,
-        deletes_journals: false,
-    };
+    let folders = [folder.as_path()];
+    let scope = scope_of(&folders, &[], 3);
     let failure = audit(&scope).unwrap_err();
     let findings: Vec<String> = failure.findings.iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 2, "{failure}");
@@ -304,13 +295,8 @@ fn an_event_that_was_only_written_down_is_not_lost() {
     write("supervisor.journal", &format!("{held}0 0 assigned 0 0 0 0\n9 0 reassigned 0\n"));
     write("standby.journal", &held);
     write("standby.log-identity", "8");
-    let scope = AuditScope {
-        folders: &[&folder],
-        data: &[],
-        loggers: true,
-        assigned_min: 1,
-        deletes_journals: false,
-    };
+    let folders = [folder.as_path()];
+    let scope = scope_of(&folders, &[], 1);
     assert_eq!(audit(&scope).unwrap().totals.assigned, 0);
     // A collector that received it contradicts that, and so does a partner of another log.
     write("collector-0.journal", &(header("collector-0") + "5 0 received 0\n"));
@@ -334,13 +320,8 @@ fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
         write(&format!("supervisor{part}.journal"), &assigned);
         write(&format!("collector-0{part}.journal"), &format!("{event} {event} decided 0 rejected\n"));
     }
-    let scope = AuditScope {
-        folders: &[&folder],
-        data: &[],
-        loggers: true,
-        assigned_min: 4,
-        deletes_journals: false,
-    };
+    let folders = [folder.as_path()];
+    let scope = scope_of(&folders, &[], 4);
     assert_eq!(audit(&scope).unwrap().totals.rejected, 4);
     for gone in ["supervisor.00002", "supervisor.00001", "collector-0.00001"] {
         std::fs::rename(folder.join(format!("{gone}.journal")), folder.join("aside")).unwrap();
@@ -370,13 +351,8 @@ fn an_event_that_was_open_before_the_journals_that_are_left_is_lost_without_an_o
         "# fanin journal 1 epoch-us 1000\n7 9 decided 0 rejected\n",
     )
     .unwrap();
-    let scope = AuditScope {
-        folders: &[&folder],
-        data: &[],
-        loggers: true,
-        assigned_min: 10,
-        deletes_journals: true,
-    };
+    let folders = [folder.as_path()];
+    let scope = AuditScope { deletes_journals: true, ..scope_of(&folders, &[], 10) };
     let rest = "5 6 completed 0 rejected\n6 9 assigned 0 0 0 0\n7 9 completed 0 rejected\n";
     write(rest);
     let failure = audit(&scope).unwrap_err();
