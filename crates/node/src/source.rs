@@ -10,7 +10,7 @@ use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{EventSizes, SizesError, read_models};
 use fanin_events::{Events, ReadError, file, sample};
 use fanin_scenario::{Scenario, SizeModel};
-use fanin_units::Bytes;
+use fanin_units::{Bytes, MIX_STEP};
 
 use crate::data::{Chunk, Data, append};
 
@@ -346,7 +346,7 @@ impl FragmentMemory {
     /// `size` returns the bytes of a fragment. It receives the source, the event's number from the standard normal
     /// distribution, and the random stream of the readout's fragments of this event.
     fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, &mut Random) -> u64) -> HeldFragments {
-        let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
+        let mix = |salt: u64| seed ^ event.0.wrapping_mul(MIX_STEP) ^ salt;
         let relative = Random::new(mix(0)).normal();
         let mut random = Random::new(mix(u64::from(self.readout) + 1));
         let mut bytes = Vec::new();

@@ -3,10 +3,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, MIX_STEP};
 
 /// The largest number of flows that one switch follows.
-pub const FLOWS_MAX: u32 = 1 << 24;
+pub const FLOWS_MAX: u32 = 1 << 20;
 
 /// The stage of a flow (one direction of a connection), as a frame shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct FlowEntry {
     flow: u64,
     seen: Instant,
     output: u32,
-    pool: u32,
+    pool: Option<u32>,
     /// The next entry in the same bucket; for an unused entry, the next unused one.
     chained: u32,
     /// Neighbours in the list ordered by age.
@@ -79,12 +79,19 @@ impl FlowCounter {
     }
 
     /// Opens, renews or closes the flow of a frame that is charged to `pool` and leaves by `output`. `flow` is the caller's
-    /// number of the flow. A pool that does not exist is not counted.
+    /// number of the flow.
     ///
     /// # Panics
     /// If a new flow's output does not exist.
     #[inline]
-    pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, output: usize, pool: usize) {
+    pub fn handle_frame(
+        &mut self,
+        now: Instant,
+        flow: u64,
+        stage: FlowStage,
+        output: usize,
+        pool: Option<u32>,
+    ) {
         self.expire(now);
         let (before, found) = self.find(flow);
         match (stage, found) {
@@ -101,10 +108,10 @@ impl FlowCounter {
         self.by_output[output]
     }
 
-    /// Number of flows in a pool; 0 if the pool does not exist.
+    /// Number of flows in a pool.
     #[inline]
     pub fn in_pool(&self, pool: usize) -> u32 {
-        self.by_pool.get(pool).copied().unwrap_or(0)
+        self.by_pool[pool]
     }
 
     /// Number of all flows.
@@ -139,7 +146,7 @@ impl FlowCounter {
 
     #[inline]
     fn bucket(&self, flow: u64) -> usize {
-        let mixed = (flow ^ (flow >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (flow ^ (flow >> 32)).wrapping_mul(MIX_STEP);
         (mixed >> 40) as usize & (self.buckets.len() - 1)
     }
 
@@ -154,7 +161,7 @@ impl FlowCounter {
     }
 
     #[cold]
-    fn open(&mut self, now: Instant, flow: u64, output: usize, pool: usize) {
+    fn open(&mut self, now: Instant, flow: u64, output: usize, pool: Option<u32>) {
         assert!(output < self.by_output.len(), "no output port {output}");
         debug_assert_eq!(self.find(flow).1, NIL, "a flow is opened twice");
         if self.flows == self.flows_max {
@@ -170,7 +177,7 @@ impl FlowCounter {
             flow,
             seen: now,
             output: output as u32,
-            pool: pool as u32,
+            pool,
             chained: self.buckets[bucket],
             older: NIL,
             younger: NIL,
@@ -204,14 +211,14 @@ impl FlowCounter {
     }
 
     #[inline]
-    fn touch(&mut self, now: Instant, place: u32, output: usize, pool: usize) {
+    fn touch(&mut self, now: Instant, place: u32, output: usize, pool: Option<u32>) {
         let entry = &mut self.entries[place as usize];
         assert!(now >= entry.seen, "time runs backwards");
         entry.seen = now;
-        if entry.output as usize != output || entry.pool as usize != pool {
+        if entry.output as usize != output || entry.pool != pool {
             self.count(place, false);
             let entry = &mut self.entries[place as usize];
-            (entry.output, entry.pool) = (output as u32, pool as u32);
+            (entry.output, entry.pool) = (output as u32, pool);
             self.count(place, true);
         }
         if self.youngest != place {
@@ -244,9 +251,10 @@ impl FlowCounter {
     #[inline]
     fn count(&mut self, place: u32, more: bool) {
         let FlowEntry { output, pool, .. } = self.entries[place as usize];
-        let of_pool = self.by_pool.get_mut(pool as usize);
-        for count in of_pool.into_iter().chain(self.by_output.get_mut(output as usize)) {
-            *count = if more { *count + 1 } else { *count - 1 };
+        let step = |count: &mut u32| *count = if more { *count + 1 } else { *count - 1 };
+        step(&mut self.by_output[output as usize]);
+        if let Some(pool) = pool {
+            step(&mut self.by_pool[pool as usize]);
         }
     }
 
@@ -289,7 +297,7 @@ mod tests {
     fn opens_and_closes_and_opens_again_with_data() {
         let mut flows = FlowCounter::new(2, 0, 100, Duration::MAX);
         let mut frame = |flow, stage, output| {
-            flows.handle_frame(at(0), flow, stage, output, 0);
+            flows.handle_frame(at(0), flow, stage, output, None);
             (flows.to_output(0), flows.to_output(1))
         };
         assert_eq!(frame(1, FlowStage::Opens, 0), (1, 0));
@@ -306,9 +314,9 @@ mod tests {
     fn idle_flows_are_counted_out() {
         let mut flows = FlowCounter::new(1, 1, 100, Duration::from_millis(10));
         for flow in 0..5 {
-            flows.handle_frame(at(flow), flow, FlowStage::Opens, 0, 0);
+            flows.handle_frame(at(flow), flow, FlowStage::Opens, 0, Some(0));
         }
-        flows.handle_frame(at(12), 2, FlowStage::Acknowledges, 0, 0);
+        flows.handle_frame(at(12), 2, FlowStage::Acknowledges, 0, Some(0));
         assert_eq!((flows.to_output(0), flows.in_pool(0), flows.aged()), (3, 3, 2));
         flows.expire(at(21));
         assert_eq!((flows.to_output(0), flows.in_pool(0), flows.aged()), (1, 1, 4));
@@ -334,7 +342,7 @@ mod tests {
                 _ => FlowStage::Carries,
             };
             let now = at(step);
-            flows.handle_frame(now, flow, stage, output, pool);
+            flows.handle_frame(now, flow, stage, output, Some(pool as u32));
             naive.retain(|_, &mut (seen, ..)| now.saturating_since(seen) <= idle);
             match stage {
                 FlowStage::Closes => {

@@ -101,8 +101,8 @@ impl M21Switch {
     }
 
     #[inline]
-    fn pool(&self, input: usize, output: usize) -> usize {
-        self.memory.pool_of(input, output).unwrap_or(usize::MAX)
+    fn pool(&self, input: usize, output: usize) -> Option<usize> {
+        self.memory.pool_of(input, output)
     }
 
     /// Counts a frame of a flow from an input to an output.
@@ -111,7 +111,8 @@ impl M21Switch {
     /// If there is no such port.
     #[inline]
     pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, input: usize, output: usize) {
-        self.flows.handle_frame(now, flow, stage, output, self.pool(input, output));
+        let pool = self.pool(input, output).map(|pool| pool as u32);
+        self.flows.handle_frame(now, flow, stage, output, pool);
         self.flows_most = self.flows_most.max(self.flows.to_output(output));
     }
 
@@ -130,7 +131,7 @@ impl M21Switch {
             |limit: u64, flows| (limit != u64::MAX).then(|| self.rule.window(Bytes::new(limit), flows));
         let of_output = share(self.output_limits[output], self.flows.to_output(output));
         let pool = self.pool(input, output);
-        let of_pool = self.pools.get(pool).and_then(|&limit| share(limit, self.flows.in_pool(pool)));
+        let of_pool = pool.and_then(|pool| share(self.pools[pool], self.flows.in_pool(pool)));
         match (of_output, of_pool) {
             (Some(output), Some(pool)) => Some(output.min(pool)),
             (one, other) => one.or(other),

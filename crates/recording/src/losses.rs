@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fanin_network::PortIndex;
 
 /// Most pairs of output and connection with separate counts of losses.
-const FLOWS_MAX: usize = 1 << 16;
+const LOSS_FLOWS_MAX: usize = 1 << 16;
 
 /// The losses of one output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl LossLog {
         losses.frames += 1;
         losses.bytes += u64::from(wire_bytes);
         losses.last = at;
-        if self.by_end.len() < FLOWS_MAX || self.by_end.contains_key(&(port, end)) {
+        if self.by_end.len() < LOSS_FLOWS_MAX || self.by_end.contains_key(&(port, end)) {
             *self.by_end.entry((port, end)).or_default() += 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use fanin_queueing::{Buffering, PauseThresholds, PoolCharge, RING_FRAMES_MAX, TokenBucket};
+use fanin_queueing::{Buffering, FLOWS_MAX, PauseThresholds, PoolCharge, RING_FRAMES_MAX, TokenBucket};
 use fanin_scenario::{Document, EcnMode, Problem};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio, wire};
 
@@ -363,8 +363,8 @@ impl M21Spec {
             mistakes
                 .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B, not {}", self.mss)));
         }
-        if self.flows == 0 || self.flows > 1 << 20 {
-            mistakes.push(Mistake::new("m21", "the stage counts 1 to 1048576 flows"));
+        if self.flows == 0 || self.flows > FLOWS_MAX {
+            mistakes.push(Mistake::new("m21", format!("the stage counts 1 to {FLOWS_MAX} flows")));
         }
         if self.idle < Duration::from_millis(1) {
             mistakes.push(Mistake::new(

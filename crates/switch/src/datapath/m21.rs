@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use fanin_queueing::{FlowStage, Layout, M21Charge, M21Switch, M21WindowRule};
-use fanin_units::{Bytes, Instant};
+use fanin_units::{Bytes, Instant, MIX_STEP};
 
 use crate::config::Config;
 use crate::frame::{Ethernet, IpHeader, checksum_update};
@@ -116,7 +116,7 @@ fn flow(network: &IpHeader) -> u64 {
     let ports = u64::from(network.ports.0) << 16 | u64::from(network.ports.1);
     let mut hash = 0u64;
     for word in [fold(network.source), fold(network.destination), ports] {
-        hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash.rotate_left(23) ^ word).wrapping_mul(MIX_STEP);
     }
     hash ^ (hash >> 29)
 }

@@ -1,6 +1,6 @@
 //! The station table: learned from the sources of frames, forgotten after a silence.
 
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, MIX_STEP};
 
 use crate::address::Mac;
 use crate::snapshot::Station;
@@ -113,7 +113,7 @@ impl Stations {
     /// Returns the slot at which the search for a key starts. The highest bits of the product spread runs of addresses evenly.
     #[inline]
     fn first_slot(&self, key: u64) -> usize {
-        let run = (key / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let run = (key / NEIGHBOURS).wrapping_mul(MIX_STEP) >> 32;
         let runs = self.slots.len() as u64 / NEIGHBOURS;
         (((run * runs) >> 32) * NEIGHBOURS + key % NEIGHBOURS) as usize
     }

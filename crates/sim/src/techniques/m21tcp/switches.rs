@@ -1,14 +1,11 @@
 //! The switches that write M21TCP's option (Adesanmi and Mhamdi, §III).
 
-use fanin_queueing::{FlowStage, Layout, M21Switch, M21WindowRule};
+use fanin_queueing::{FLOWS_MAX, FlowStage, Layout, M21Switch, M21WindowRule};
 use fanin_scenario::M21tcpSettings;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
 
 use crate::fabric::Crossing;
-
-/// The most flows that one switch counts.
-const FLOWS_MAX: u32 = 1 << 20;
 
 /// Counters of the M21TCP switches.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -1,5 +1,7 @@
 //! Hash tables of rules that match the same bits.
 
+use fanin_units::MIX_STEP;
+
 use super::entry::{RuleEntry, RuleMatch};
 use super::key::{KeyWords, RuleKey, WORDS};
 
@@ -92,9 +94,7 @@ fn insert<const N: usize, const WIDTH: usize>(
 #[inline]
 fn slot_of<const N: usize, const WIDTH: usize>(slots: &[[u64; WIDTH]], values: [u64; N]) -> usize {
     const { assert!(WIDTH == N + 1, "a slot holds a match and the values") };
-    let hash = values
-        .iter()
-        .fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let hash = values.iter().fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(MIX_STEP));
     let last = slots.len() - 1;
     let mut slot = (((hash >> 32) * slots.len() as u64) >> 32) as usize;
     while slots[slot][0] != 0 && slots[slot][1..] != values {
