@@ -1,6 +1,6 @@
 //! The burst towards one collector: the bytes that the techniques allow in flight at once.
 
-use fanin_scenario::{EcnMode, Scenario, WindowState};
+use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Bytes, Packets};
 
 use crate::derived::{Derived, brief};
@@ -37,7 +37,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         ..Burst::limited(whole, event.packets(), if events > 1 { "all units at once" } else { "one event" })
     }];
     limits.extend(TECHNIQUES.iter().filter_map(|technique| (technique.limit)(s, &event)));
-    let marks = t.ecn && s.tor.ecn.mode != EcnMode::Off && s.tor.ecn.mode != EcnMode::RedDrop;
+    let marks = t.ecn && s.tor.ecn.mode.marks();
     if TECHNIQUES.iter().any(|technique| (technique.is_signalled)(s)) || (grows && marks) {
         // A signal takes effect after a round trip. Until then slow start doubles the first windows once.
         let frames = Derived::new(

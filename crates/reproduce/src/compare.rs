@@ -350,7 +350,7 @@ fn no_effect(scenario: &Scenario) -> Option<String> {
 fn unreached(scenario: &Scenario, figures: &Figures) -> Option<String> {
     let red = &scenario.tor.ecn;
     let least = red.min.get() * scenario.transport.mtu.get();
-    let has_red = matches!(red.mode, EcnMode::RedDrop | EcnMode::RedMark);
+    let has_red = red.mode.is_red();
     let kilobytes = |bytes: u64| format!("{:.0} kB", bytes as f64 / 1e3);
     (has_red && figures.queue_bytes_max < least).then(|| {
         format!(

@@ -91,7 +91,7 @@ impl ScenarioCheck<'_> {
     fn signals(&mut self, name: &str, switch: &SwitchSettings) {
         let path = |key: &str| format!("{name}.{key}");
         let ecn = &switch.ecn;
-        if matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) && ecn.min >= ecn.max {
+        if ecn.mode.is_red() && ecn.min >= ecn.max {
             self.fail(
                 &path("ecn.min"),
                 format!("RED marks from {} on, and every packet from {} on", ecn.min, ecn.max),
@@ -102,7 +102,7 @@ impl ScenarioCheck<'_> {
         }
         for (key, share) in [("ecn.weight", ecn.weight), ("ecn.probability_max", ecn.probability_max)] {
             self.share(&path(key), share);
-            if share.is_zero() && matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) {
+            if share.is_zero() && ecn.mode.is_red() {
                 let message = format!("with `{key}` at zero RED never marks or drops");
                 self.fail(&path(key), message, "zero", None, "give a share above 0".to_owned());
             }

@@ -38,8 +38,7 @@ impl ScenarioCheck<'_> {
             let message = "with a gain of zero DCTCP never reacts to marks".to_owned();
             self.fail("transport.dctcp.gain", message, "zero", None, "RFC 8257 has 0.0625".to_owned());
         }
-        let marks =
-            |switch: &SwitchSettings| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
+        let marks = |switch: &SwitchSettings| switch.ecn.mode.marks();
         if !switches_used(self.scenario).iter().any(|(_, switch)| marks(switch)) {
             self.fail(
                 "transport.congestion_control",

@@ -7,10 +7,8 @@ use crate::types::*;
 
 /// Returns a warning for each changed setting without an effect.
 pub(crate) fn without_effect(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
-    let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
-    let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
-        return Vec::new();
-    };
+    let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).expect("a scenario has a text");
+    let (set, default) = (as_value(scenario), as_value(&Scenario::default()));
     // A file that sets everything, such as a resolved scenario, was not written setting by setting.
     if sets_all(&set, tree, "") {
         return Vec::new();
@@ -111,7 +109,7 @@ fn transport(s: &Scenario) -> Vec<SettingRow> {
     let cc = t.congestion_control;
     let is_tcp = cc.facts().is_tcp;
     let no_tcp = "transport.congestion_control = \"sird\" is not TCP";
-    let marks = |switch: &SwitchSettings| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
+    let marks = |switch: &SwitchSettings| switch.ecn.mode.marks();
     let is_marked = switches_used(s).iter().any(|(_, switch)| marks(switch));
     let own = CongestionControl::ALL.into_iter().filter_map(|control| {
         let name = toml::Value::try_from(control).ok()?;
@@ -262,7 +260,7 @@ fn memory(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> 
 fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
     let by_threshold = ecn == EcnMode::Threshold;
-    let by_red = matches!(ecn, EcnMode::RedMark | EcnMode::RedDrop);
+    let by_red = ecn.is_red();
     let mut rows = Vec::new();
     let mut add = |key: &str, is_read: bool, why: &str| {
         rows.push(row(&format!("{name}.{key}"), is_read, &format!("{name}.{why}")));

@@ -73,6 +73,18 @@ pub enum EcnMode {
     RedDrop,
 }
 
+impl EcnMode {
+    /// Returns true if a queue marks frames before it drops them.
+    pub const fn marks(self) -> bool {
+        matches!(self, Self::Threshold | Self::RedMark)
+    }
+
+    /// Returns true if the averaged queue decides, by RED.
+    pub const fn is_red(self) -> bool {
+        matches!(self, Self::RedMark | Self::RedDrop)
+    }
+}
+
 /// The unit of a queue's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
