@@ -217,7 +217,7 @@ impl OutputBuffer {
     /// departed, and leave the high-water marks unchanged.
     #[inline]
     pub(crate) fn count_cut_through(&mut self, at: Instant, passed: FrameCount) {
-        debug_assert!(at >= self.emptied_at, "departures run backwards");
+        assert!(at >= self.emptied_at, "departures run backwards");
         self.counters.enqueued += passed;
         self.counters.departed += passed;
         self.emptied_at = at;

@@ -206,7 +206,7 @@ impl Occupancy {
         assert!(charges <= self.bytes && frames <= self.frames, "memory released that was never taken");
         self.bytes -= charges;
         self.frames -= frames;
-        debug_assert!(self.frames > 0 || self.bytes == 0, "an empty queue holds memory");
+        assert!(self.frames > 0 || self.bytes == 0, "an empty queue holds memory");
     }
 
     pub(crate) fn reset_high_water_marks(&mut self) {

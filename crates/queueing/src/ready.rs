@@ -118,7 +118,7 @@ impl Keyed {
     /// Adds a ring that is not ready yet, behind the others of its key.
     #[inline]
     pub(crate) fn insert(&mut self, ring: u32, key: u32) {
-        debug_assert!(key <= KEY_MAX, "a key above the largest");
+        assert!(key <= KEY_MAX, "a key above the largest");
         let head = self.heads[key as usize];
         if head == NIL {
             self.heads[key as usize] = ring;

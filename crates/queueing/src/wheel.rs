@@ -69,6 +69,7 @@ impl Wheel {
     #[inline]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         assert!(at >= now, "a ring waits for a time that is over");
+        assert_ne!(self.alone, ring, "a ring waits twice");
         if self.earliest == NEVER {
             self.cursor = now.get() >> SLOT_BITS;
             self.earliest = at.get();

@@ -184,7 +184,7 @@ impl BookedDedicated {
         // Usually the link is idle. All frames have then left, and one step settles them together.
         if self.departures.free_at <= now {
             let (frames, last) = self.departures.take_all();
-            debug_assert!(last <= now, "a departure is settled before its time");
+            assert!(last <= now, "a departure is settled before its time");
             return self.buffer.depart_all(last, frames);
         }
         let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
