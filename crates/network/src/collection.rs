@@ -51,12 +51,16 @@ impl Collection {
         Ok(Self { ideal, request_bytes, answer_bytes: answer, hosts, payload: payload * hosts, wire_bytes })
     }
 
-    /// Number of hosts that answer for a complete event. A collector asks all hosts but its own.
+    /// Number of hosts that answer for a complete event.
     pub fn hosts(scenario: &Scenario, roles: &Roles) -> u64 {
         let workload = &scenario.workload;
         let fraction = workload.steps.last().map_or(workload.fraction, |step| step.fraction);
-        let own = u64::from(workload.kind == WorkloadKind::AllToAll);
-        fraction.ceil_of(roles.readouts.len() as u64 - own)
+        fraction.ceil_of(Self::asked(workload.kind, roles.readouts.len() as u64))
+    }
+
+    /// Number of hosts that a collector may ask, of all `readouts`: all but its own, where both are on one host.
+    pub fn asked(kind: WorkloadKind, readouts: u64) -> u64 {
+        readouts - u64::from(kind == WorkloadKind::AllToAll)
     }
 
     /// Makes a round of a barrier workload. The response delay counts as zero: with many senders, the first one answers almost

@@ -160,12 +160,13 @@ fn notices(network: &Network, roles: &Roles) -> Vec<Duration> {
         let link = network.link(port);
         link.delay + network.latency(port) + link.rate.time_to_send(frame)
     };
-    let mut paths = Paths::new(network).ok();
+    let Some(supervisor) = roles.supervisor else { return vec![Duration::ZERO; roles.collectors.len()] };
+    let mut paths = Paths::new(network).expect("a network that was checked");
     let mut notice = |&collector: &NodeIndex| {
-        let path = paths.as_mut()?.find(roles.supervisor?, collector, Spread::Ecmp(0)).ok()?;
-        Some(path.map(pass).sum::<Duration>())
+        let path = paths.find(supervisor, collector, Spread::Ecmp(0)).expect("a collector within reach");
+        path.map(pass).sum()
     };
-    roles.collectors.iter().map(|collector| notice(collector).unwrap_or(Duration::ZERO)).collect()
+    roles.collectors.iter().map(&mut notice).collect()
 }
 
 impl SharedLinks {

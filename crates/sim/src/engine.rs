@@ -347,6 +347,7 @@ impl Engine {
         let in_flight = self.fabric.payload_in_flight(&self.schedule) + held_back.payload;
         let PayloadBytes { sent, arrived, dropped, entered, left } = self.payload;
         assert_eq!(sent + entered, arrived + dropped + left + in_flight, "payload is unaccounted for");
+        assert_eq!(self.port_payload.iter().sum::<u64>(), arrived, "payload by port is unaccounted for");
         for (first, ends) in (0..).step_by(2).zip(self.ends.chunks_exact(2)) {
             let [one, other] = [&ends[0].endpoint, &ends[1].endpoint];
             let is_played = played.has_end(first) && played.has_end(peer(first));

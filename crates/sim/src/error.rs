@@ -3,6 +3,9 @@
 use fanin_network::NetworkError;
 use fanin_units::Duration;
 
+/// The most samples of queues in the measured time: some 2 GB.
+pub(crate) const SAMPLES_MAX: u64 = 20_000_000;
+
 /// Reasons for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,7 +34,8 @@ pub enum Error {
     },
     /// The queues would be sampled too often.
     #[error(
-        "record.queue_interval: {queues} queues every {interval} are {samples} samples, more than 20 million; make it longer"
+        "record.queue_interval: {queues} queues every {interval} are {samples} samples, more than {} million; make it longer",
+        SAMPLES_MAX / 1_000_000
     )]
     TooManySamples {
         /// The time between samples.

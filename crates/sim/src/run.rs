@@ -8,10 +8,10 @@ use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, S
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::Instant;
 
-use crate::Error;
 use crate::boundary::PlayedNodes;
 use crate::connect::connect;
 use crate::engine::Engine;
+use crate::error::{Error, SAMPLES_MAX};
 use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
@@ -27,9 +27,6 @@ pub struct RunControl<'a> {
     /// True to keep the frames on the link that the scenario names in `record.capture`.
     pub capture: bool,
 }
-
-/// The most samples of queues in the measured time: some 2 GB.
-const SAMPLES_MAX: u64 = 20_000_000;
 
 /// The stop flag of a run that nothing stops.
 static NEVER: AtomicBool = AtomicBool::new(false);

@@ -51,7 +51,7 @@ impl RecordedSizes {
             (Self::Models(models), SizeModel::PerSource { sigma, .. }) => {
                 sizes::models_mean(models, sigma.as_f64(), places)
             }
-            (_, model) => model.mean().unwrap_or_default(),
+            (_, model) => model.mean().expect("a model with sizes, as the check wants"),
         }
     }
 }
@@ -115,7 +115,7 @@ impl Sizes {
                 let normal = normal_of_event();
                 let mut random = self.own(event);
                 let drawn = (0..self.fragments)
-                    .map(|fragment| (fragment, model.draw(normal, &mut random).unwrap_or_default()));
+                    .map(|fragment| (fragment, model.draw(normal, &mut random).expect("a model with sizes")));
                 drawn.filter(|&(fragment, _)| wanted.contains(fragment)).map(|(_, size)| size).sum()
             }
         }

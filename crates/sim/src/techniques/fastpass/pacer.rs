@@ -333,7 +333,7 @@ impl Pacer {
 
     /// Begins a timeslot for the pairs that start it at its nominal time.
     pub(super) fn begin_slot(&mut self, engine: &mut Engine) {
-        for pair in self.starting.pop_front().unwrap_or_default() {
+        for pair in self.starting.pop_front().expect("a list for each start of a slot") {
             self.use_slot(engine, pair);
         }
     }

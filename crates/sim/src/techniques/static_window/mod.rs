@@ -1,6 +1,7 @@
 //! Static windows (ICC'15): their settings and figures. Senders keep theirs in `crates/tcp/src/congestion/static_window.rs`.
 
-use fanin_scenario::{CongestionControl, Transport, WorkloadKind};
+use fanin_network::Collection;
+use fanin_scenario::{CongestionControl, Transport};
 use fanin_tcp::Config;
 use serde_json::{Value, json};
 
@@ -34,8 +35,7 @@ impl TechniqueHooks for StaticWindowTechnique {
     /// queue grows beyond this sum. Frames may be lost if the buffer and the path together hold less.
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
         let scenario = view.scenario;
-        let own = u32::from(scenario.workload.kind == WorkloadKind::AllToAll);
-        let senders = u64::from(scenario.senders() - own);
+        let senders = Collection::asked(scenario.workload.kind, scenario.senders().into());
         let window = scenario.transport.static_window.get();
         Some(json!({
             "window_packets": window,

@@ -23,7 +23,7 @@ use crate::techniques::{
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
-use settings::memory_matters;
+use settings::{is_remote, memory_matters};
 use steps::Steps;
 pub(crate) use travel::Travel;
 
@@ -92,8 +92,9 @@ impl Building {
             collectors: collectors as u32,
             answer_bytes: event.answer_bytes,
         });
+        let (excludes, keeps_fragments) = (technique.is_some(), memory_matters(scenario, mean));
         Ok(Self {
-            machines: RoleMachines::new(scenario, roles, sizes, run, technique.is_some())?,
+            machines: RoleMachines::new(scenario, roles, sizes, run, excludes, fragments, keeps_fragments)?,
             numbering,
             ends: numbering.ends(),
             racks: roles.racks.clone(),
@@ -112,7 +113,7 @@ impl Building {
             fragments: FragmentSet::first(fragments),
             fragment_header: Some(scenario.readout.fragment_header.get()).filter(|&header| header > 0),
             shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
-            keeps_fragments: memory_matters(scenario, mean),
+            keeps_fragments,
             push,
             steps: Steps::new(scenario),
             technique,
@@ -127,11 +128,6 @@ impl Building {
             self.answers.resize(self.rows.len(), Answers::NONE);
         }
         (&mut self.rows[event.0 as usize], &mut self.answers[event.0 as usize])
-    }
-
-    /// Returns true if a readout and a collector are on different hosts.
-    fn is_remote(&self, collector: u16, readout: u16) -> bool {
-        !self.shares_hosts || usize::from(collector) % self.machines.readouts.len() != usize::from(readout)
     }
 
     /// Hands a message to a role.
@@ -232,19 +228,13 @@ impl Building {
 
     /// Sends all readouts the collector of an event.
     fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
-        for readout in 0..self.machines.readouts.len() as u16 {
-            if self.is_remote(collector, readout) {
+        let readouts = self.machines.readouts.len() as u64;
+        for readout in 0..readouts as u16 {
+            if is_remote(self.shares_hosts, readouts, collector.into(), readout.into()) {
                 let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
                 outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
             }
         }
-    }
-
-    /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
-    fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
-        let request = Message::Request { tag: 0, event, fragments: self.fragments };
-        self.outstanding_requests[usize::from(readout)].push((event.0, 0, self.fragments, now));
-        self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
     /// Carries out the actions of the technique that holds answers back.
@@ -434,8 +424,9 @@ impl HostWorkload for Building {
                 self.handle_role_message(now, role, peer, *message);
             }
             Travel::Destination { event, collector } => {
-                let Peer::Readout(readout) = role else { unreachable!("only readouts push") };
-                self.handle_destination(now, readout, event, collector);
+                // The readout answers as if it had received a request.
+                let request = Message::Request { tag: 0, event, fragments: self.fragments };
+                self.handle_role_message(now, role, Peer::Collector(collector), request);
             }
             Travel::Control(message) => {
                 if let Some(technique) = &mut self.technique {
@@ -513,6 +504,8 @@ impl HostWorkload for Building {
         assert!(has_rows || !self.has_supervisor, "an event has no row, or two");
         assert!(self.completed <= self.assigned, "events were completed twice");
         self.machines.assert_conserved();
+        let is_matched = self.push.as_ref().is_none_or(Push::is_empty);
+        assert!(is_matched || !self.is_done(), "a share without its request");
         if let Some(technique) = &self.technique {
             technique.assert_conserved();
         }

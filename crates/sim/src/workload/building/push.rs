@@ -38,16 +38,22 @@ impl Push {
         }
     }
 
+    /// Returns true if no share waits for its request or the other way round.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shares.is_empty()
+    }
+
     /// Takes a message for a collector. Returns the message with the tag of its request; `None` for an answer before its
     /// request.
     pub(super) fn handle_message(&mut self, readout: u16, message: Message<Bytes>) -> Option<Message<Bytes>> {
         let Message::Answer { event, missing, payload, .. } = message else { return Some(message) };
         match self.shares.remove(&(event.0, readout)) {
             Some(Share::Expected(tag)) => Some(Message::Answer { tag, event, missing, payload }),
-            _ => {
+            None => {
                 self.shares.insert((event.0, readout), Share::Early(missing, payload));
                 None
             }
+            Some(Share::Early(..)) => unreachable!("a readout answers once"),
         }
     }
 }

@@ -5,11 +5,11 @@ use fanin_dataflow::{
     ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
 };
 use fanin_network::Roles;
-use fanin_scenario::machines::{self, small};
+use fanin_scenario::machines;
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
-use super::settings::memory_matters;
+use super::settings::is_remote;
 use crate::Error;
 use crate::workload::sizes::{RecordedSizes, Sizes};
 
@@ -40,12 +40,12 @@ impl RoleMachines {
         data: &RecordedSizes,
         run: u64,
         excludes_dead_hosts: bool,
+        fragments: u16,
+        keeps_fragments: bool,
     ) -> Result<Self, Error> {
         let role_seed = |kind, place: u64| stream_seed(run, kind, place, Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
-        let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
-        let keeps_fragments = memory_matters(scenario, data.mean(scenario));
         let supervisor = Supervisor::new(SupervisorConfig {
             seed: role_seed(HostKind::Supervisor, 0),
             ..machines::supervisor(scenario)?
@@ -62,9 +62,8 @@ impl RoleMachines {
         };
         let collector = |place: u64| -> Result<_, Error> {
             // A collector requests nothing from a readout on its own host.
-            let requested = (0..readouts)
-                .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
-                .collect();
+            let is_asked = |readout: &u64| is_remote(shares_hosts, readouts, place, *readout);
+            let requested = (0..readouts).map(|r| if is_asked(&r) { fragments } else { 0 }).collect();
             let config = machines::collector(scenario, place, requested)?;
             Ok(Collector::new(CollectorConfig {
                 // A technique that excludes dead hosts itself does so without this delay.

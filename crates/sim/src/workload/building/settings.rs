@@ -3,6 +3,11 @@
 use fanin_scenario::{Arrivals, Scenario};
 use fanin_units::Bytes;
 
+/// Returns true if a collector and a readout are on different hosts. Only all-to-all `shares_hosts`.
+pub(super) const fn is_remote(shares_hosts: bool, readouts: u64, collector: u64, readout: u64) -> bool {
+    !shares_hosts || collector % readouts != readout
+}
+
 /// Returns true if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same
 /// results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {

@@ -11,13 +11,8 @@ pub(crate) enum Travel {
     Role(Message<Bytes>),
     /// Supervisor to collector, with the time of the assignment: the collector may be in another partition.
     Assign { event: L1Id, at: Instant, message: Box<Message<Bytes>> },
-    /// Supervisor to readout that pushes: an event's collector.
-    Destination {
-        /// The event that was assigned.
-        event: L1Id,
-        /// The event's collector.
-        collector: u16,
-    },
+    /// Supervisor to readout that pushes: the collector of an assigned event.
+    Destination { event: L1Id, collector: u16 },
     /// Message of the technique that holds answers back.
     Control(ControlMessage),
 }
