@@ -117,6 +117,15 @@ impl Client {
         serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
     }
 
+    /// Sends a PATCH request and parses the answer's body as JSON: the changed item.
+    ///
+    /// # Errors
+    /// If there is no answer, the switch refuses, or the body is not JSON.
+    pub fn change(&self, path: &str, changes: &Value) -> Result<Value, ClientError> {
+        let response = self.send("PATCH", path, Some(changes))?;
+        serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
+    }
+
     /// Sends a request with or without a body of JSON.
     ///
     /// # Errors

@@ -42,8 +42,7 @@ pub(super) fn set(arguments: &SetArguments) -> Result<(), Failure> {
         changes.insert(key.trim().to_owned(), value);
     }
     let path = format!("/v1/rings/{}", Client::escape(&arguments.ring));
-    let response = arguments.target.client()?.send("PATCH", &path, Some(&Value::Object(changes)))?;
-    let item: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let item = arguments.target.client()?.change(&path, &Value::Object(changes))?;
     output::print(&format!("{:#}\n", item["spec"]))
 }
 

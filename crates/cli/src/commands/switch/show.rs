@@ -127,14 +127,14 @@ fn ring(item: &Value) -> Vec<String> {
     vec![
         word(&item["name"]),
         word(&spec["port"]),
-        number(&queue["frames"]).to_string(),
+        word(&queue["frames"]),
         bytes(&queue["bytes"]),
-        number(&queue["frames_max"]).to_string(),
+        word(&queue["frames_max"]),
         bytes(&queue["bytes_max"]),
         if limits.is_empty() { "-".to_owned() } else { limits.join(", ") },
         word(&spec["rate"]),
-        number(&queue["enqueued"]["frames"]).to_string(),
-        number(&queue["departed"]["frames"]).to_string(),
+        word(&queue["enqueued"]["frames"]),
+        word(&queue["departed"]["frames"]),
         dropped(&queue["dropped"]).to_string(),
         alarm,
     ]
@@ -155,12 +155,12 @@ fn port(item: &Value) -> Vec<String> {
     vec![
         word(&item["name"]),
         link.to_owned(),
-        number(&state["received"]["frames"]).to_string(),
+        word(&state["received"]["frames"]),
         bytes(&state["received"]["bytes"]),
-        number(&state["sent"]["frames"]).to_string(),
+        word(&state["sent"]["frames"]),
         bytes(&state["sent"]["bytes"]),
-        number(&queue["frames"]).to_string(),
-        number(&queue["frames_max"]).to_string(),
+        word(&queue["frames"]),
+        word(&queue["frames_max"]),
         (dropped(&state["dropped"]) + dropped(&queue["dropped"])).to_string(),
         if causes.is_empty() { "-".to_owned() } else { causes.join(", ") },
     ]
@@ -181,9 +181,9 @@ fn rule(item: &Value) -> Vec<String> {
     vec![
         word(&item["name"]),
         ring,
-        number(&spec["priority"]).to_string(),
+        word(&spec["priority"]),
         if matches.is_empty() { "everything".to_owned() } else { matches.join(", ") },
-        number(&matched["frames"]).to_string(),
+        word(&matched["frames"]),
         bytes(&matched["bytes"]),
     ]
 }
@@ -200,7 +200,7 @@ fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure>
             let is_static = station["is_static"] == true;
             vec![
                 word(&station["mac"]),
-                number(&station["vlan"]).to_string(),
+                word(&station["vlan"]),
                 name(number(&station["port"])),
                 if is_static { "static" } else { "learned" }.to_owned(),
                 if is_static { "-".to_owned() } else { format!("{} s", number(&station["silent_s"])) },
