@@ -45,8 +45,8 @@ fn changed_settings(running: &Scenario, read: &Scenario) -> Vec<String> {
 /// Returns each setting of a scenario by its key, such as `link.rate`.
 fn settings(scenario: &Scenario) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
-    // Each scenario has a text as JSON: results store it.
-    let mut open = vec![(String::new(), serde_json::to_value(scenario).unwrap_or_default())];
+    let mut open =
+        vec![(String::new(), serde_json::to_value(scenario).expect("a checked scenario has a text as JSON"))];
     while let Some((key, value)) = open.pop() {
         let Value::Object(section) = value else {
             found.insert(key, value);

@@ -69,7 +69,7 @@ impl Backlog {
     pub(super) fn put_back(&mut self, peer: Peer, queue: VecDeque<QueuedMessage>) {
         if !queue.is_empty() {
             let other = self.queues.insert(peer, queue);
-            debug_assert!(other.is_none(), "the queue of {peer} was taken, and another one grew meanwhile");
+            assert!(other.is_none(), "the queue of {peer} was taken, and another one grew meanwhile");
         }
     }
 

@@ -53,7 +53,7 @@ impl ConnectionTable {
         let was_current = self.peers.remove(&connection.index()).is_some();
         if was_current {
             let removed = self.current.remove(&peer).map(|current| current.connection);
-            debug_assert_eq!(removed, Some(connection), "{peer}");
+            assert_eq!(removed, Some(connection), "{peer}");
         }
         self.check();
         Some(RemovedConnection { peer, was_current })
@@ -89,7 +89,7 @@ impl ConnectionTable {
     }
 
     fn check(&self) {
-        debug_assert_eq!(self.peers.len(), self.current.len(), "two maps of the same connections");
-        debug_assert!(self.open.len() >= self.current.len(), "a current connection has a descriptor");
+        assert_eq!(self.peers.len(), self.current.len(), "two maps of the same connections");
+        assert!(self.open.len() >= self.current.len(), "a current connection has a descriptor");
     }
 }

@@ -43,7 +43,7 @@ impl PauseControl {
             ingress: config
                 .port
                 .iter()
-                .map(|spec| Ingress::new(spec.pause.thresholds().unwrap_or_default()))
+                .map(|spec| Ingress::new(spec.pause.thresholds().expect("a configuration that was checked")))
                 .collect(),
             shared,
         }

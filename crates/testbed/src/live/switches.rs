@@ -305,7 +305,7 @@ fn leaves(network: &LiveNetwork, path: &LivePath, number: usize, link: usize) ->
 
 fn named(name: &str) -> (&str, u32) {
     let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
-    (kind, number.parse().unwrap_or(0))
+    (kind, number.parse().expect("names of the graph end in a number"))
 }
 
 const fn exactly(mac: [u8; 6]) -> MacPrefix {

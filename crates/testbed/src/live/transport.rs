@@ -38,7 +38,11 @@ impl Techniques {
                     Some(LoadedControl::static_window(segments)?)
                 }
                 CongestionControl::Dctcp => Some(LoadedControl::dctcp()?),
-                _ => None,
+                other => {
+                    let is_program = technique(other).is_some_and(|technique| technique.is_program);
+                    assert!(!is_program, "the program of {other:?} is not loaded");
+                    None
+                }
             };
             let edits =
                 technique(transport.congestion_control).is_some_and(|technique| technique.edits_segments);
