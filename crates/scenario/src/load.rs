@@ -35,7 +35,7 @@ pub struct Loaded {
 impl Loaded {
     /// Returns a fingerprint of all settings, 16 hexadecimal digits: equal for equal settings, regardless of the files.
     pub fn hash(&self) -> String {
-        let text = toml::to_string(&self.scenario).unwrap_or_default();
+        let text = toml::to_string(&self.scenario).expect("a checked scenario has a text");
         let digest = Sha256::digest(text.as_bytes());
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -65,7 +65,7 @@ impl Loaded {
     /// everything that determines the result: the settings with the seed, the file of sizes that they name, and the version of
     /// Fanin.
     pub fn point_key(&self, version: &str) -> String {
-        let text = toml::to_string(&self.scenario).unwrap_or_default();
+        let text = toml::to_string(&self.scenario).expect("a checked scenario has a text");
         let mut digest = Sha256::new();
         let mut add = |bytes: &[u8]| {
             // Lengths keep the parts apart.
