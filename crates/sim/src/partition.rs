@@ -69,7 +69,7 @@ pub(crate) struct Partition<W: HostWorkload> {
     /// Scheduled occurrences that only observe.
     housekeeping: usize,
     /// The longest time without progress, in picoseconds.
-    patience: u64,
+    stall_limit: u64,
     bulk_connections: u32,
     /// The value of [`Self::progress`] at the last check.
     progress: u64,
@@ -96,18 +96,18 @@ impl<W: HostWorkload> Partition<W> {
             played,
             kinds: Vec::new(),
             housekeeping: 0,
-            patience: u64::MAX,
+            stall_limit: u64::MAX,
             bulk_connections: 0,
             progress: 0,
         }
     }
 
-    /// Starts the workload; its first connections carry bulk data. Without progress for `patience` the run ends.
-    pub(crate) fn start(&mut self, patience: Duration, bulk_connections: u32) {
-        self.patience = patience.get();
+    /// Starts the workload; its first connections carry bulk data. Without progress for `stall_limit` the run ends.
+    pub(crate) fn start(&mut self, stall_limit: Duration, bulk_connections: u32) {
+        self.stall_limit = stall_limit.get();
         self.bulk_connections = bulk_connections;
         self.progress = self.progress();
-        self.schedule_housekeeping(self.patience, Occurrence::StallCheck);
+        self.schedule_housekeeping(self.stall_limit, Occurrence::StallCheck);
         if let Some(first) = self.recorder.next_sample() {
             self.schedule_housekeeping(first, Occurrence::QueueSample);
         }
@@ -224,7 +224,7 @@ impl<W: HostWorkload> Partition<W> {
         self.housekeeping -= 1;
         let progress = self.progress();
         if self.engine.schedule.holds_more_than(self.housekeeping) {
-            self.schedule_housekeeping(self.engine.now() + self.patience, Occurrence::StallCheck);
+            self.schedule_housekeeping(self.engine.now() + self.stall_limit, Occurrence::StallCheck);
         }
         std::mem::replace(&mut self.progress, progress) == progress
     }
