@@ -320,7 +320,7 @@ impl<W: HostWorkload> Partition<W> {
     /// Hands the complete messages of an end to its application, and sends the answers.
     #[inline]
     fn hand_over(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
-        if self.streams.has_news(peer(index), delivered) {
+        if self.streams.is_due(peer(index), delivered) {
             return self.take_messages(index, delivered);
         }
         self.pump(index);
@@ -332,7 +332,7 @@ impl<W: HostWorkload> Partition<W> {
     fn take_messages(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         let now = self.engine.time();
         self.note_first_byte(index, delivered);
-        if !self.streams.has_news(peer(index), delivered) {
+        if !self.streams.is_due(peer(index), delivered) {
             self.pump(index);
             return None;
         }

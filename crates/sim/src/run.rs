@@ -29,12 +29,12 @@ pub struct RunControl<'a> {
 }
 
 /// The stop flag of a run that nothing stops.
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
 
 impl Default for RunControl<'_> {
     /// Runs to the end in silence.
     fn default() -> Self {
-        Self { stop: &NEVER, progress: &|_, _| {}, capture: false }
+        Self { stop: &NOT_STOPPED, progress: &|_, _| {}, capture: false }
     }
 }
 

@@ -64,7 +64,7 @@ impl<M> Streams<M> {
     /// Returns true if `delivered` bytes reach the first message of a stream, or complete a message that was
     /// [begun](Self::begin).
     #[inline]
-    pub(crate) fn has_news(&self, sender: EndIndex, delivered: u64) -> bool {
+    pub(crate) fn is_due(&self, sender: EndIndex, delivered: u64) -> bool {
         delivered >= self.streams[sender as usize].due
     }
 

@@ -157,7 +157,7 @@ pub(crate) enum AnswerAction {
     Send { from: Peer, to: Peer, message: ControlMessage },
     /// Sends an answer that was held back.
     Release { readout: u16, collector: u16, bytes: u64, message: Message<Bytes> },
-    /// All hosts close their connections to a dead host.
+    /// All hosts close their connections to a failed host.
     Exclude(Peer),
 }
 
@@ -171,8 +171,8 @@ pub(crate) struct AnswerSetup<'a> {
     pub(crate) answer_bytes: u64,
 }
 
-/// Hooks of a technique above the transport. The technique releases the answers that readouts hold back, and excludes dead
-/// hosts.
+/// Hooks of a technique above the transport. The technique releases the answers that readouts hold back, and excludes
+/// failed hosts.
 pub(crate) trait AnswerHooks: Send {
     /// Returns the technique's key in the summary.
     fn key(&self) -> &'static str;
@@ -201,11 +201,11 @@ pub(crate) trait AnswerHooks: Send {
     /// Returns the next action; `None` if no action is left.
     fn poll_action(&mut self) -> Option<AnswerAction>;
 
-    /// Called when a dead host is excluded.
+    /// Called when a failed host is excluded.
     fn on_excluded(&mut self, host: Peer);
 
-    /// Returns true if a host has died.
-    fn is_dead(&self, host: Peer) -> bool;
+    /// Returns true if a host has failed.
+    fn has_failed(&self, host: Peer) -> bool;
 
     /// Asserts that the technique's own accounts balance.
     fn assert_conserved(&self);

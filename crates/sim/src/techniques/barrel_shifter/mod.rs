@@ -52,8 +52,8 @@ struct Shifter {
     readouts: usize,
     collectors: usize,
     /// Excluded hosts, by readout and by collector.
-    dead_readouts: Vec<bool>,
-    dead_collectors: Vec<bool>,
+    failed_readouts: Vec<bool>,
+    failed_collectors: Vec<bool>,
     /// Held answers by readout, then by collector.
     held: Vec<VecDeque<HeldAnswer>>,
     waited: Duration,
@@ -65,17 +65,17 @@ struct Shifter {
     transfers: u64,
     empty: u64,
     faults: Faults,
-    /// Events that lack fragments of a dead readout.
+    /// Events that lack fragments of a failed readout.
     incomplete: u64,
     actions: VecDeque<AnswerAction>,
 }
 
-/// The hosts that die, and the times of their deaths.
+/// The hosts that fail, and the time of their failure.
 struct Faults {
     at: Instant,
     excluded_at: Instant,
     hosts: Vec<ShiftHost>,
-    has_died: bool,
+    have_failed: bool,
     is_known: bool,
 }
 
@@ -103,15 +103,15 @@ impl Shifter {
             .chain(unique(&settings.failed_collectors).map(ShiftHost::Destination))
             .collect();
         let at = Instant::START + settings.fail_at;
-        let has_died = hosts.is_empty();
+        let is_known = hosts.is_empty();
         Self {
             shift,
             pace,
             events: settings.events,
             readouts: readouts as usize,
             collectors: collectors as usize,
-            dead_readouts: vec![false; readouts as usize],
-            dead_collectors: vec![false; collectors as usize],
+            failed_readouts: vec![false; readouts as usize],
+            failed_collectors: vec![false; collectors as usize],
             held: (0..readouts as usize * collectors as usize).map(|_| VecDeque::new()).collect(),
             waited: Duration::ZERO,
             queued: 0,
@@ -119,7 +119,7 @@ impl Shifter {
             discarded: 0,
             transfers: 0,
             empty: 0,
-            faults: Faults { at, excluded_at: at + settings.timeout, hosts, has_died, is_known: has_died },
+            faults: Faults { at, excluded_at: at + settings.timeout, hosts, have_failed: is_known, is_known },
             incomplete: 0,
             actions: VecDeque::new(),
         }
@@ -167,7 +167,7 @@ impl Shifter {
             *phase += 1;
             let mut transfers = 0;
             for readout in 0..self.readouts as u16 {
-                if !self.dead_readouts[usize::from(readout)] {
+                if !self.failed_readouts[usize::from(readout)] {
                     transfers += u64::from(self.release(now, readout, present).is_some());
                 }
             }
@@ -181,10 +181,10 @@ impl Shifter {
         }
     }
 
-    fn mark_dead(&mut self, host: Peer) {
+    fn mark_failed(&mut self, host: Peer) {
         match host {
-            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)] = true,
-            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)] = true,
+            Peer::Readout(readout) => self.failed_readouts[usize::from(readout)] = true,
+            Peer::Collector(collector) => self.failed_collectors[usize::from(collector)] = true,
             _ => unreachable!("only readouts and collectors fail"),
         }
     }
@@ -269,10 +269,10 @@ impl AnswerHooks for Shifter {
     }
 
     fn on_deadline(&mut self, now: Instant) {
-        if !self.faults.has_died && self.faults.at <= now {
-            self.faults.has_died = true;
+        if !self.faults.have_failed && self.faults.at <= now {
+            self.faults.have_failed = true;
             for host in self.faults.hosts.clone() {
-                self.mark_dead(peer(host));
+                self.mark_failed(peer(host));
             }
         }
         match &mut self.pace {
@@ -292,10 +292,10 @@ impl AnswerHooks for Shifter {
             Pace::Barrier(barrier) => barrier.poll_deadline(),
             Pace::Clock { slot, phase } => Some(Instant::START + *slot * *phase),
         };
-        let death = (!self.faults.has_died).then_some(self.faults.at);
+        let failure = (!self.faults.have_failed).then_some(self.faults.at);
         let notice = (!self.faults.is_known && matches!(self.pace, Pace::Clock { .. }))
             .then_some(self.faults.excluded_at);
-        [pace, death, notice].into_iter().flatten().min()
+        [pace, failure, notice].into_iter().flatten().min()
     }
 
     fn poll_action(&mut self) -> Option<AnswerAction> {
@@ -303,7 +303,7 @@ impl AnswerHooks for Shifter {
     }
 
     fn on_excluded(&mut self, host: Peer) {
-        self.mark_dead(host);
+        self.mark_failed(host);
         if let Peer::Collector(collector) = host {
             for readout in 0..self.readouts as u16 {
                 let place = self.place(readout, collector);
@@ -313,10 +313,10 @@ impl AnswerHooks for Shifter {
         }
     }
 
-    fn is_dead(&self, host: Peer) -> bool {
+    fn has_failed(&self, host: Peer) -> bool {
         match host {
-            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],
-            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)],
+            Peer::Readout(readout) => self.failed_readouts[usize::from(readout)],
+            Peer::Collector(collector) => self.failed_collectors[usize::from(collector)],
             Peer::Supervisor | Peer::Standby | Peer::Logger(_) => false,
         }
     }

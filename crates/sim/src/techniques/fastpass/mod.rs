@@ -130,7 +130,7 @@ impl TechniqueHooks for Pacer {
     }
 
     fn on_sent(&mut self, engine: &mut Engine, end: EndIndex) {
-        self.ask(engine, end);
+        self.request_slots(engine, end);
     }
 
     fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {

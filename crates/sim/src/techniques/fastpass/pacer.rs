@@ -26,7 +26,7 @@ struct WaitingPacket {
     since: u64,
 }
 
-/// A message that asks for timeslots.
+/// A message that requests timeslots.
 #[derive(Clone, Copy)]
 struct SlotRequest {
     pair: u32,
@@ -45,7 +45,7 @@ pub(super) struct PairQueue {
     /// Allocated timeslots among `outstanding`.
     granted: u32,
     /// Timeslots among `outstanding` that are not requested yet.
-    unasked: u32,
+    unrequested: u32,
     /// The first link of the path.
     first: PortIndex,
     /// Index of the sending host in [`Pacer::clocks`].
@@ -54,7 +54,7 @@ pub(super) struct PairQueue {
 
 impl PairQueue {
     pub(super) fn new(first: PortIndex, clock: u32) -> Self {
-        Self { queue: List::default(), room: 0, outstanding: 0, granted: 0, unasked: 0, first, clock }
+        Self { queue: List::default(), room: 0, outstanding: 0, granted: 0, unrequested: 0, first, clock }
     }
 }
 
@@ -206,7 +206,7 @@ impl Pacer {
         // Small packets for one destination share a timeslot.
         if pair.room < wire_bytes {
             pair.outstanding += 1;
-            pair.unasked += 1;
+            pair.unrequested += 1;
             pair.room = self.slot_bytes;
         }
         pair.room -= wire_bytes.min(pair.room);
@@ -217,22 +217,22 @@ impl Pacer {
     }
 
     /// Requests the timeslots that an end's queued packets need.
-    pub(super) fn ask(&mut self, engine: &mut Engine, end: EndIndex) {
+    pub(super) fn request_slots(&mut self, engine: &mut Engine, end: EndIndex) {
         let pair = self.pair_of_end[end as usize];
         if pair != NIL {
-            self.ask_pair(engine, pair);
+            self.request_pair_slots(engine, pair);
         }
     }
 
-    fn ask_pair(&mut self, engine: &mut Engine, number: u32) {
+    fn request_pair_slots(&mut self, engine: &mut Engine, number: u32) {
         let pair = &mut self.pairs[number as usize];
-        if pair.unasked == 0 {
+        if pair.unrequested == 0 {
             return;
         }
-        assert!(pair.granted + pair.unasked <= pair.outstanding, "timeslots beyond the needed ones");
+        assert!(pair.granted + pair.unrequested <= pair.outstanding, "timeslots beyond the needed ones");
         let backlog = engine.fabric.occupy(pair.first, engine.now(), self.message_bytes);
         let ahead = if self.settings.priority { 0 } else { backlog };
-        let slots = std::mem::take(&mut pair.unasked);
+        let slots = std::mem::take(&mut pair.unrequested);
         self.counters.requests += 1;
         let arrival = engine.now() + ahead + self.delay.draw(&mut self.random).get();
         let request = SlotRequest { pair: number, slots, arrival };
@@ -390,7 +390,7 @@ impl Pacer {
         }
     }
 
-    /// Lets hosts ask the next arbiter for all timeslots that they still need, or send without an arbiter.
+    /// Lets hosts request all timeslots that they still need from the next arbiter, or send without an arbiter.
     pub(super) fn fail_over(&mut self, engine: &mut Engine) {
         assert_eq!(self.state, ArbiterState::Failed, "only a failed arbiter is replaced");
         if self.settings.standby {
@@ -398,13 +398,13 @@ impl Pacer {
             self.counters.takeovers += 1;
             for number in 0..self.pairs.len() as u32 {
                 let pair = &mut self.pairs[number as usize];
-                pair.unasked = pair.outstanding - pair.granted;
-                self.ask_pair(engine, number);
+                pair.unrequested = pair.outstanding - pair.granted;
+                self.request_pair_slots(engine, number);
             }
         } else {
             self.state = ArbiterState::GivenUp;
             for pair in &mut self.pairs {
-                (pair.outstanding, pair.unasked, pair.room) = (pair.granted, 0, 0);
+                (pair.outstanding, pair.unrequested, pair.room) = (pair.granted, 0, 0);
                 while let Some(waiting) = self.packets.pop(&mut pair.queue) {
                     self.held_back.payload -= u64::from(waiting.payload);
                     self.held_back.frames -= 1;

@@ -1,10 +1,10 @@
 //! Event building: the roles of `fanin-dataflow` on simulated TCP.
 
+mod message;
 mod push;
 mod roles;
 mod settings;
 mod steps;
-mod travel;
 
 use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, REMINDER_TAG};
 use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
@@ -21,11 +21,11 @@ use crate::techniques::{
     AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique, report_collectors,
 };
 
+pub(crate) use message::BuildingMessage;
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
 use settings::{is_remote, memory_matters};
 use steps::Steps;
-pub(crate) use travel::Travel;
 
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
@@ -47,9 +47,9 @@ pub(crate) struct Building {
     /// Unanswered requests of each readout: event, tag, fragments, time of arrival.
     outstanding_requests: Vec<Vec<(u64, u32, FragmentSet, Instant)>>,
     /// Events delayed by a timeout, while it is being counted.
-    held_up: Vec<u64>,
+    delayed_events: Vec<u64>,
     /// Events whose traffic is recorded.
-    watched: Vec<u64>,
+    recorded_events: Vec<u64>,
     assigned: u64,
     completed: u64,
     /// Events whose last step was collected, until [`HostWorkload::take_collected`] takes them.
@@ -103,8 +103,8 @@ impl Building {
             answers: Vec::new(),
             has_supervisor: false,
             outstanding_requests: vec![Vec::new(); readouts],
-            held_up: Vec::new(),
-            watched: scenario.record.events.clone(),
+            delayed_events: Vec::new(),
+            recorded_events: scenario.record.events.clone(),
             assigned: 0,
             completed: 0,
             collected: Vec::new(),
@@ -152,7 +152,7 @@ impl Building {
 
     /// Sends all messages of a role, and takes its records.
     #[inline]
-    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut HostOutbox<Travel>) {
+    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut HostOutbox<BuildingMessage>) {
         while let Some((peer, message)) = self.machines.poll_transmit(role) {
             let mut bytes = message.wire_bytes().get();
             if let &Message::Request { event, .. } = &message {
@@ -174,7 +174,7 @@ impl Building {
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
             } else {
-                outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
+                outbox.send(self.numbering.end(role, peer), bytes, self.wrap(now, message));
             }
         }
         while let Some(record) = self.machines.poll_record(role) {
@@ -183,11 +183,11 @@ impl Building {
     }
 
     /// Wraps a message between roles for the network.
-    fn travel(&self, now: Instant, message: Message<Bytes>) -> Travel {
-        let Message::Assign { event, .. } = message else { return Travel::Role(message) };
-        // An event of a collector that died keeps the time of its first assignment.
+    fn wrap(&self, now: Instant, message: Message<Bytes>) -> BuildingMessage {
+        let Message::Assign { event, .. } = message else { return BuildingMessage::Role(message) };
+        // An event of a failed collector keeps the time of its first assignment.
         let first = self.rows.get(event.0 as usize).map(|row| Instant::new(row.assigned_ps));
-        Travel::Assign { event, at: first.unwrap_or(now), message: Box::new(message) }
+        BuildingMessage::Assign { event, at: first.unwrap_or(now), message: Box::new(message) }
     }
 
     /// Sends a message of a system with readouts that push or hold answers back.
@@ -198,7 +198,7 @@ impl Building {
         peer: Peer,
         bytes: u64,
         message: Message<Bytes>,
-        outbox: &mut HostOutbox<Travel>,
+        outbox: &mut HostOutbox<BuildingMessage>,
     ) {
         match (role, peer, &message) {
             (Peer::Collector(_), Peer::Readout(readout), &Message::Request { tag, event, .. }) => {
@@ -223,38 +223,38 @@ impl Building {
             }
             _ => {}
         }
-        outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
+        outbox.send(self.numbering.end(role, peer), bytes, self.wrap(now, message));
     }
 
     /// Sends all readouts the collector of an event.
-    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
+    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<BuildingMessage>) {
         let readouts = self.machines.readouts.len() as u64;
         for readout in 0..readouts as u16 {
             if is_remote(self.shares_hosts, readouts, collector.into(), readout.into()) {
                 let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
-                outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
+                outbox.send(end, DESTINATION_BYTES, BuildingMessage::Destination { event, collector });
             }
         }
     }
 
     /// Carries out the actions of the technique that holds answers back.
-    fn drain_technique(&mut self, now: Instant, outbox: &mut HostOutbox<Travel>) {
+    fn drain_technique(&mut self, now: Instant, outbox: &mut HostOutbox<BuildingMessage>) {
         while let Some(action) = self.technique.as_mut().and_then(|technique| technique.poll_action()) {
             match action {
-                AnswerAction::Send { from, to, message } => {
-                    outbox.send(self.numbering.end(from, to), message.bytes, Travel::Control(message));
+                AnswerAction::Send { from, to, message: sent } => {
+                    outbox.send(self.numbering.end(from, to), sent.bytes, BuildingMessage::Control(sent));
                 }
                 AnswerAction::Release { readout, collector, bytes, message } => {
                     let end = self.numbering.end(Peer::Readout(readout), Peer::Collector(collector));
-                    outbox.send(end, bytes, Travel::Role(message));
+                    outbox.send(end, bytes, BuildingMessage::Role(message));
                 }
                 AnswerAction::Exclude(host) => self.exclude(now, host, outbox),
             }
         }
     }
 
-    /// Closes the connections of all hosts to a dead one.
-    fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut HostOutbox<Travel>) {
+    /// Closes the connections of all hosts to a failed one.
+    fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut HostOutbox<BuildingMessage>) {
         if let Some(technique) = &mut self.technique {
             technique.on_excluded(host);
         }
@@ -277,15 +277,15 @@ impl Building {
         self.drain(now, Peer::Supervisor, outbox);
     }
 
-    fn is_dead(&self, host: Peer) -> bool {
-        self.technique.as_ref().is_some_and(|technique| technique.is_dead(host))
+    fn has_failed(&self, host: Peer) -> bool {
+        self.technique.as_ref().is_some_and(|technique| technique.has_failed(host))
     }
 
-    fn note(&mut self, record: &EventRecord, outbox: &mut HostOutbox<Travel>) {
+    fn note(&mut self, record: &EventRecord, outbox: &mut HostOutbox<BuildingMessage>) {
         let EventRecord { at, event, step } = *record;
         if let EventStep::Assigned { collector, unit, .. } = step {
             if let Some(row) = self.rows.get_mut(event.0 as usize) {
-                // The event belonged to a collector that died.
+                // The event belonged to a failed collector.
                 (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
                 self.answers[event.0 as usize] = Answers::NONE;
                 self.outstanding_requests.iter_mut().for_each(|list| list.retain(|one| one.0 != event.0));
@@ -359,7 +359,7 @@ impl Building {
     }
 
     /// Hands an accepted event's fragments to all readouts, which store them.
-    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut HostOutbox<Travel>) {
+    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut HostOutbox<BuildingMessage>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];
             let bytes = readout.source().event_bytes(event);
@@ -370,8 +370,8 @@ impl Building {
     }
 
     /// Starts or ends recording of the link of an event's collector, if the event's traffic is recorded.
-    fn tap(&self, event: u64, on: bool, outbox: &mut HostOutbox<Travel>) {
-        if self.watched.contains(&event) {
+    fn tap(&self, event: u64, on: bool, outbox: &mut HostOutbox<BuildingMessage>) {
+        if self.recorded_events.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
             outbox.tap(self.numbering.end(Peer::Collector(collector), Peer::Readout(0)), on);
         }
@@ -379,11 +379,11 @@ impl Building {
 }
 
 impl HostWorkload for Building {
-    type Message = Travel;
+    type Message = BuildingMessage;
 
-    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<Travel>) {
+    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<BuildingMessage>) {
         self.has_supervisor = plays(self.numbering.host(Peer::Supervisor));
-        let may_cut = !self.keeps_fragments && self.technique.is_none() && self.watched.is_empty();
+        let may_cut = !self.keeps_fragments && self.technique.is_none() && self.recorded_events.is_empty();
         assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
@@ -403,32 +403,32 @@ impl HostWorkload for Building {
         &mut self,
         now: Instant,
         end: EndIndex,
-        message: Travel,
-        outbox: &mut HostOutbox<Travel>,
+        message: BuildingMessage,
+        outbox: &mut HostOutbox<BuildingMessage>,
     ) {
         let (host, peer) = self.ends[end as usize];
         let role = self.numbering.peer(host);
-        if self.is_dead(role) || self.is_dead(peer) {
+        if self.has_failed(role) || self.has_failed(peer) {
             return;
         }
         match message {
-            Travel::Role(message) => {
+            BuildingMessage::Role(message) => {
                 self.messages += 1;
                 self.handle_role_message(now, role, peer, message);
             }
-            Travel::Assign { event, at, message } => {
+            BuildingMessage::Assign { event, at, message } => {
                 self.messages += 1;
                 if !self.has_supervisor {
                     self.entry(event).0.assigned_ps = at.get();
                 }
                 self.handle_role_message(now, role, peer, *message);
             }
-            Travel::Destination { event, collector } => {
+            BuildingMessage::Destination { event, collector } => {
                 // The readout answers as if it had received a request.
                 let request = Message::Request { tag: 0, event, fragments: self.fragments };
                 self.handle_role_message(now, role, Peer::Collector(collector), request);
             }
-            Travel::Control(message) => {
+            BuildingMessage::Control(message) => {
                 if let Some(technique) = &mut self.technique {
                     technique.on_message(now, peer, role, message);
                 }
@@ -438,9 +438,9 @@ impl HostWorkload for Building {
         self.drain(now, role, outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<Travel>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<BuildingMessage>) {
         let role = self.numbering.peer(host);
-        if self.is_dead(role) {
+        if self.has_failed(role) {
             return;
         }
         self.machines.handle_deadline(now, role);
@@ -456,7 +456,7 @@ impl HostWorkload for Building {
     #[inline]
     fn poll_deadline(&mut self, host: u32) -> Instant {
         let role = self.numbering.peer(host);
-        if self.is_dead(role) {
+        if self.has_failed(role) {
             return Instant::FAR_FUTURE;
         }
         let mut deadline = self.machines.poll_deadline(role);
@@ -468,18 +468,18 @@ impl HostWorkload for Building {
         deadline.unwrap_or(Instant::FAR_FUTURE)
     }
 
-    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, messages: &mut dyn Iterator<Item = &Travel>) {
+    fn handle_timeout(&mut self, _: Instant, _: EndIndex, waiting: &mut dyn Iterator<Item = &Self::Message>) {
         // An event with two waiting messages in this stream counts once.
-        self.held_up.clear();
-        for message in messages {
-            if let Some(event) = message.event().filter(|event| !self.held_up.contains(event)) {
-                self.held_up.push(event);
+        self.delayed_events.clear();
+        for message in waiting {
+            if let Some(event) = message.event().filter(|event| !self.delayed_events.contains(event)) {
+                self.delayed_events.push(event);
                 self.entry(L1Id(event)).0.timeouts += 1;
             }
         }
     }
 
-    fn event(&self, message: &Travel) -> Option<u64> {
+    fn event(&self, message: &BuildingMessage) -> Option<u64> {
         message.event()
     }
 
@@ -487,7 +487,7 @@ impl HostWorkload for Building {
         self.collected.pop()
     }
 
-    fn kind(&self, message: &Travel) -> MessageKind {
+    fn kind(&self, message: &BuildingMessage) -> MessageKind {
         message.kind()
     }
 

@@ -39,7 +39,7 @@ impl RoleMachines {
         roles: &Roles,
         data: &RecordedSizes,
         run: u64,
-        excludes_dead_hosts: bool,
+        excludes_failed_hosts: bool,
         fragments: u16,
         keeps_fragments: bool,
     ) -> Result<Self, Error> {
@@ -66,8 +66,8 @@ impl RoleMachines {
             let requested = (0..readouts).map(|r| if is_asked(&r) { fragments } else { 0 }).collect();
             let config = machines::collector(scenario, place, requested)?;
             Ok(Collector::new(CollectorConfig {
-                // A technique that excludes dead hosts itself does so without this delay.
-                readout_wait: if excludes_dead_hosts { Duration::ZERO } else { config.readout_wait },
+                // A technique that excludes failed hosts itself does so without this delay.
+                readout_wait: if excludes_failed_hosts { Duration::ZERO } else { config.readout_wait },
                 seed: role_seed(HostKind::Collector, place),
                 ..config
             })?)

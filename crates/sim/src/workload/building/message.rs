@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Instant};
 use crate::techniques::{ControlMessage, MessageKind};
 
 /// A message of the simulated system.
-pub(crate) enum Travel {
+pub(crate) enum BuildingMessage {
     /// Message from role to role.
     Role(Message<Bytes>),
     /// Supervisor to collector, with the time of the assignment: the collector may be in another partition.
@@ -17,7 +17,7 @@ pub(crate) enum Travel {
     Control(ControlMessage),
 }
 
-impl Travel {
+impl BuildingMessage {
     /// Returns the event that a request or an answer belongs to; otherwise `None`.
     pub(super) fn event(&self) -> Option<u64> {
         match self {
