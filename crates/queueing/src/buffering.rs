@@ -185,6 +185,27 @@ impl BufferingSettings {
         }
     }
 
+    /// Returns true if the free memory of a pool limits each output.
+    pub(crate) const fn has_threshold(&self) -> bool {
+        matches!(self, Self::DynamicThreshold(_))
+    }
+
+    /// The number of modules that `inputs` inputs fill; one if inputs do not divide the memory.
+    pub(crate) fn modules_of(&self, inputs: u64) -> u64 {
+        match self {
+            Self::Voq(settings) => inputs.div_ceil(settings.ports_per_module.max(1) as u64).max(1),
+            Self::Dedicated | Self::Shared(_) | Self::DynamicThreshold(_) => 1,
+        }
+    }
+
+    /// The sum of the pools that the frames of one input share at all outputs; `None` if outputs have other limits.
+    pub(crate) fn common_pools(&self) -> Option<Bytes> {
+        match self {
+            Self::Shared(settings) => Some(settings.pools_of_input(0)),
+            Self::Dedicated | Self::DynamicThreshold(_) | Self::Voq(_) => None,
+        }
+    }
+
     /// Returns an error if a switch with `ports` ports cannot have these settings.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         match self {

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | dedicated buffers, first in first out (switch A) | `dedicated.rs` | [`OutputBuffer`]; [`Layout::dedicated`] |
 //! | no limit | `dedicated.rs` | the same; [`Layout::unlimited`] |
-//! | shared memory: one pool or several (switch B) | `shared.rs` | [`Memory`]; [`Layout::shared`], [`Layout::shared_by_input`] |
+//! | shared memory: one pool or several (switch B) | `shared.rs` | [`Memory`]; [`Layout::shared`], [`Layout::shared_split`] |
 //! | dynamic threshold | `dynamic_threshold.rs` | [`Memory`]; [`Layout::dynamic_threshold`] |
 //! | virtual output queues (core router) | `voq.rs` | [`Memory`]; [`Layout::voq`] |
 //! | rings with capacity, token bucket and marker ("daqrings") | `rings.rs` | [`Rings`] |
@@ -44,7 +44,7 @@
 //! * *withdraw* takes an admission back when a later stage of the live switch refuses the frame, as a drop.
 //! * *cut through* sends and counts a frame that meets an empty queue, without queueing it.
 //! * *depart at once* empties a ring before its removal, regardless of rate, pause or turn.
-//! * *note paused until* tells rings how long PAUSE stops their whole link, so that token buckets do not make up for it.
+//! * *note paused until* gives rings the time for which PAUSE stops their whole link, so that token buckets do not make up for it.
 //! * *admit below high water* (inside this crate) admits a frame whose verdict no earlier departure can change, before a settle.
 //!   Accounts of a scheme *admit* where a buffer arrives: they count a frame, and hold none.
 //!

@@ -25,6 +25,22 @@ impl Layout {
         self.buffering().room(waiting).min(self.output_limits()[output])
     }
 
+    /// Returns true if the free memory of a pool limits each output.
+    pub const fn has_threshold(&self) -> bool {
+        self.buffering().has_threshold()
+    }
+
+    /// The number of modules that `inputs` inputs fill, each with a memory of its own; one if inputs do not divide the memory.
+    pub fn modules_of(&self, inputs: u64) -> u64 {
+        self.buffering().modules_of(inputs)
+    }
+
+    /// The sum of the pools that the frames of one input share at all outputs. `None` if outputs share no pool, or have limits of
+    /// their own in it: a threshold, or queues of modules.
+    pub fn common_pools(&self) -> Option<Bytes> {
+        self.buffering().common_pools()
+    }
+
     /// The sum of all buffers, pools or modules; `None` without a limit.
     pub fn size(&self) -> Option<Bytes> {
         let parts = if self.couples_outputs() { self.pool_sizes() } else { self.output_limits().to_vec() };

@@ -67,8 +67,8 @@ struct RingState<H> {
     wait: RingWait,
     /// True if the ring has a first frame.
     has_first: bool,
-    shaped: bool,
-    /// The bits [`PAUSED`] and [`HAS_AQM`].
+    is_shaped: bool,
+    /// The bits [`PAUSED`] and [`HAS_AQM`]. One byte, because each frame that finds an empty ring compares both at once.
     flags: u8,
     bucket: TokenBucket,
     /// The earliest time at which the first frame could depart, by its arrival and the ring's token bucket.
@@ -200,7 +200,7 @@ impl<H: Copy + Default> Rings<H> {
             frames_threshold: 0,
             wait: RingWait::Idle,
             has_first: false,
-            shaped: shaping.is_some(),
+            is_shaped: shaping.is_some(),
             flags: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
             bucket,
             due: Instant::START,
@@ -358,7 +358,7 @@ impl<H: Copy + Default> Rings<H> {
         if let Some(shaper) = &mut self.shaper {
             shaper.take(at, bytes);
         }
-        if state.shaped {
+        if state.is_shaped {
             state.bucket.take(at, bytes);
         }
         match next {

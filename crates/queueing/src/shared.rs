@@ -69,6 +69,14 @@ impl SharedSettings {
         min_of(&self.sizes)
     }
 
+    /// The sum of the pools to which frames from `input` to any output are charged.
+    pub(crate) fn pools_of_input(&self, input: usize) -> Bytes {
+        let outputs = 0..self.input_limits.len();
+        let is_used = |pool| outputs.clone().any(|output| self.pool_of(input, output) == pool);
+        let used = self.sizes.iter().enumerate().filter(|&(pool, _)| is_used(pool));
+        used.fold(Bytes::ZERO, |sum, (_, &size)| sum.saturating_add(size))
+    }
+
     /// The bytes that every pool and every input admits.
     pub(crate) fn room(&self) -> Bytes {
         self.pool_min().min(min_of(&self.input_limits))
@@ -232,7 +240,8 @@ impl Layout {
     }
 
     /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
-    /// has the same limit (switch B of thesis §4.2.1).
+    /// has the same limit (switch B of thesis §4.2.1). For other users of this crate: a scenario divides its ports in order
+    /// ([`Self::shared_split`]).
     pub fn shared_by_input(pool_of_input: Vec<usize>, sizes: Vec<Bytes>, port_limit: Bytes) -> Self {
         let limits = vec![port_limit; pool_of_input.len()];
         let by = PoolBy::Input(pool_of_input);

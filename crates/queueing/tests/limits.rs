@@ -27,6 +27,23 @@ fn offer(memory: &mut Memory, input: usize, output: usize, bytes: u32) -> bool {
     memory.arrive(Instant::START, input, output, Frame::new(bytes), || 0).is_accepted()
 }
 
+#[test]
+fn a_layout_says_what_its_outputs_share() {
+    let size = Bytes::new(10_000);
+    let split = |by_input| {
+        let limits = PortLimits { ports: PORTS, input: Bytes::MAX, output: Bytes::MAX };
+        Layout::shared_split(size, 3, by_input, limits)
+    };
+    let facts = |layout: &Layout| (layout.has_threshold(), layout.modules_of(5), layout.common_pools());
+    assert_eq!(facts(&Layout::dedicated(vec![size; PORTS])), (false, 1, None));
+    assert_eq!(facts(&Layout::unlimited(PORTS)), (false, 1, None));
+    assert_eq!(facts(&Layout::shared(PORTS, size)), (false, 1, Some(size)));
+    assert_eq!(facts(&split(false)), (false, 1, Some(size + size)), "its outputs are in both pools");
+    assert_eq!(facts(&split(true)), (false, 1, Some(size)), "an input is in one pool");
+    assert_eq!(facts(&Layout::dynamic_threshold(PORTS, size, Ratio::ONE)), (true, 1, None));
+    assert_eq!(facts(&Layout::voq(PORTS, 2, size, Bytes::MAX)), (false, 3, None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

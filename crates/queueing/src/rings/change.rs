@@ -62,11 +62,11 @@ impl<H: Copy + Default> Rings<H> {
     ) -> Result<(), BucketError> {
         let state = &mut self.rings[ring];
         match shaping {
-            Some((rate, burst)) if state.shaped => state.bucket.set(now, rate, burst)?,
+            Some((rate, burst)) if state.is_shaped => state.bucket.set(now, rate, burst)?,
             Some((rate, burst)) => state.bucket = TokenBucket::new(rate, burst)?,
             None => {}
         }
-        state.shaped = shaping.is_some();
+        state.is_shaped = shaping.is_some();
         if state.wait != RingWait::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
@@ -114,7 +114,7 @@ impl<H: Copy + Default> Rings<H> {
         self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
-        (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
+        (state.bucket, state.is_shaped) = (bucket, settings.shaping.is_some());
         (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
         let cold = &mut self.cold[ring];
         (cold.bytes_max, cold.frames_max) = (0, 0);

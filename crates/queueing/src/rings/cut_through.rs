@@ -42,7 +42,7 @@ impl<H: Copy + Default> Rings<H> {
         if !state.is_open() || u64::from(bytes) > state.bytes_limit {
             return false;
         }
-        if state.shaped {
+        if state.is_shaped {
             let on_the_wire = bytes + self.overhead;
             if state.bucket.ready_at(on_the_wire) > now {
                 return false;
@@ -62,7 +62,7 @@ impl<H: Copy + Default> Rings<H> {
     #[inline]
     pub fn cut_through_max(&self, ring: usize) -> u32 {
         let state = &self.rings[ring];
-        let is_unshaped = state.is_open() && !state.shaped;
+        let is_unshaped = state.is_open() && !state.is_shaped;
         if is_unshaped { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
     }
 
@@ -83,7 +83,7 @@ impl<H: Copy + Default> RingState<H> {
     /// Returns true if a frame may pass, regardless of its length. Returns false if the ring's bucket is in debt.
     #[inline]
     pub(super) fn may_cut_through(&self, now: Instant) -> bool {
-        self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
+        self.is_open() && (!self.is_shaped || self.bucket.open_at() <= now)
     }
 
     /// Returns true if a frame may pass, regardless of tokens and length.

@@ -1,3 +1,5 @@
+//! The next departure of an output.
+
 use fanin_units::Instant;
 
 /// The next time at which an output has a frame that may depart.

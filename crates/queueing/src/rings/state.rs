@@ -76,7 +76,7 @@ impl<H: Copy + Default> RingState<H> {
     /// Sets the due time of the first frame. Returns the time at which the ring's bucket has tokens for it.
     #[inline]
     fn update_due(&mut self, since: Instant, bytes: u32) -> Instant {
-        let tokens_at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
+        let tokens_at = if self.is_shaped { self.bucket.ready_at(bytes) } else { Instant::START };
         self.due = since.max(tokens_at);
         tokens_at
     }
