@@ -105,7 +105,7 @@ impl PathTime {
 struct Inflow {
     is_reached: bool,
     /// Amounts of data on the direct path and on the detour.
-    mass: [u64; 2],
+    amount: [u64; 2],
     rate: Rate,
     links_rate: Rate,
     inputs: Vec<InputLinks>,
@@ -122,7 +122,7 @@ struct ClassSum {
     /// The latest hop of these ports on any path.
     hop: usize,
     /// Data over all collectors.
-    mass: u128,
+    amount: u128,
     /// Number of ports that one collector's data take, summed over all collectors.
     ports_taken: u64,
     queue: Option<DataQueue>,
@@ -198,7 +198,7 @@ impl Flow<'_> {
             }
             let is_redirected = is_redirected(self.scenario, self.roles, [readout, index]);
             let at = &mut self.at[host as usize];
-            at.mass[usize::from(is_redirected)] = SOURCE;
+            at.amount[usize::from(is_redirected)] = SOURCE;
             (at.is_reached, at.number, at.rate) = (true, number, Rate::MAX);
             by_distance[distance].push(host);
         }
@@ -229,14 +229,14 @@ impl Flow<'_> {
             FlowDistribution::PerDestination => Some((from.number % choices) as usize),
         };
         for (place, &port) in ports.iter().enumerate() {
-            let part = |mass: u64| match chosen {
-                Some(chosen) if chosen == place => mass,
+            let part = |amount: u64| match chosen {
+                Some(chosen) if chosen == place => amount,
                 Some(_) => 0,
-                None => mass / choices + u64::from((place as u64) < mass % choices),
+                None => amount / choices + u64::from((place as u64) < amount % choices),
             };
-            let mass = from.mass.map(part);
+            let amount = from.amount.map(part);
             let name = self.class_name(port, to);
-            let rate = self.enter(&name, port, &from, mass[0] + mass[1], members, whole);
+            let rate = self.enter(&name, port, &from, amount[0] + amount[1], members, whole);
             let link = self.network.link(port);
             let destination = self.network.destination(port);
             let at = &mut self.at[destination as usize];
@@ -245,13 +245,13 @@ impl Flow<'_> {
                 next.push(destination);
             }
             at.hop = at.hop.max(from.hop + 1);
-            if mass[0] + mass[1] == 0 {
+            if amount[0] + amount[1] == 0 {
                 continue;
             }
             let mut travel = from.travel;
             travel.0[0] += link.delay;
             travel.0[1] += self.network.latency(port);
-            at.receive(mass, rate, *link, travel);
+            at.receive(amount, rate, *link, travel);
             at.number = from.number / choices;
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Flow<'_> {
 
     /// Sends redirected data through the software switch and back to its core.
     fn detour(&mut self, node: NodeIndex, number: u64, members: u64, whole: u64) {
-        let redirected = self.at[node as usize].mass[1];
+        let redirected = self.at[node as usize].amount[1];
         let Some(software) = self.roles.software.filter(|_| redirected > 0) else { return };
         let host_ports = self.paths.host_ports(software);
         let Some(&there) = host_ports.get((number % host_ports.len().max(1) as u64) as usize) else { return };
@@ -273,8 +273,8 @@ impl Flow<'_> {
         inside.receive([redirected, 0], rate, link, from.travel);
         let rate = self.enter("software->core", reverse(there), &inside, redirected, members, whole);
         let at = &mut self.at[node as usize];
-        let straight = at.mass[0] > 0;
-        at.mass = [at.mass[0] + redirected, 0];
+        let straight = at.amount[0] > 0;
+        at.amount = [at.amount[0] + redirected, 0];
         at.hop = from.hop + 2;
         at.travel.0[2] += link.delay * 2 + self.network.latency(there) + self.network.latency(reverse(there));
         // Redirected data come from the software switch alone; other data keep their rate.
@@ -292,7 +292,7 @@ impl Flow<'_> {
         name: &str,
         port: PortIndex,
         from: &Inflow,
-        mass: u64,
+        amount: u64,
         members: u64,
         whole: u64,
     ) -> Rate {
@@ -302,16 +302,16 @@ impl Flow<'_> {
             kind.settings.buffering.has_rings() && !rules(self.scenario).flows.is_empty()
         });
         if !self.classes.contains_key(name) {
-            let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, mass: 0, ports_taken: 0, queue: None };
+            let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, amount: 0, ports_taken: 0, queue: None };
             self.classes.insert(name.to_owned(), fresh);
         }
         let class = self.classes.get_mut(name).expect("was inserted");
         class.kinds.insert(kind(self.colours, network, port));
         class.hop = class.hop.max(from.hop);
-        if mass == 0 {
+        if amount == 0 {
             return Rate::ZERO;
         }
-        class.mass += u128::from(mass) * u128::from(members);
+        class.amount += u128::from(amount) * u128::from(members);
         class.ports_taken += members;
         let mut leaves = network.link(port).rate.min(from.rate);
         if let NodeKind::Switch { like } = network.nodes[source as usize].kind {
@@ -327,8 +327,8 @@ impl Flow<'_> {
                 inflow_max: Rate::ZERO,
                 inputs: Vec::new(),
             });
-            if u128::from(mass) * u128::from(queue.whole) > u128::from(queue.part) * u128::from(whole) {
-                (queue.part, queue.whole) = (mass, whole);
+            if u128::from(amount) * u128::from(queue.whole) > u128::from(queue.part) * u128::from(whole) {
+                (queue.part, queue.whole) = (amount, whole);
             }
             queue.inflow = queue.inflow.max(from.rate);
             queue.inflow_max = queue.inflow_max.max(from.links_rate);
@@ -388,7 +388,7 @@ impl Flow<'_> {
                 queue.sharers = class.ports_taken.div_ceil(count.max(1)).max(1);
                 queue.neighbours = (asked.len() as u64).min(class.ports_taken).div_ceil(memories).max(1);
             }
-            let share = Ratio::new((1_000_000 * class.mass / total) as u64);
+            let share = Ratio::new((1_000_000 * class.amount / total) as u64);
             classes.push((class.hop, LinkClass { name: name.clone(), count, rate, share, queue }));
         }
         classes.sort_by_key(|(hop, _)| *hop);
@@ -398,8 +398,8 @@ impl Flow<'_> {
 
 impl Inflow {
     /// Adds data that enter by a link.
-    fn receive(&mut self, mass: [u64; 2], rate: Rate, link: crate::Link, travel: PathTime) {
-        self.mass = [self.mass[0] + mass[0], self.mass[1] + mass[1]];
+    fn receive(&mut self, amount: [u64; 2], rate: Rate, link: crate::Link, travel: PathTime) {
+        self.amount = [self.amount[0] + amount[0], self.amount[1] + amount[1]];
         self.rate = self.rate.saturating_add(rate);
         self.links_rate = self.links_rate.saturating_add(link.rate);
         self.travel.raise(travel);

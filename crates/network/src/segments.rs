@@ -62,12 +62,6 @@ impl SegmentFraming {
         Self { options: wire::TCP_TIMESTAMPS as u64, ..self }
     }
 
-    /// Returns the settings with at most `mss` bytes of payload in a segment.
-    #[must_use]
-    pub const fn with_mss(self, mss: u64) -> Self {
-        Self { mss_max: mss, ..self }
-    }
-
     /// Bytes of IP and TCP headers, options included.
     pub const fn headers(&self) -> u64 {
         FrameOverhead::HEADER_BYTES as u64 + self.options
