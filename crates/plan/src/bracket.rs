@@ -1,6 +1,6 @@
 //! The bracket of a verdict that depends: bounds of the share of events that lose frames, and of the bytes that wait.
 
-use fanin_scenario::{Buffering, Scenario};
+use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Rate, Ratio};
 
 use crate::bounds::{EventSize, overflow_share};
@@ -38,7 +38,8 @@ impl LossBracket {
         let switch = place.switch;
         let most = waiting_max(s, system, switch.frame_overhead).ok();
         // A dedicated port at the collectors' switch carries the data of one collector only.
-        let own = switch.buffering == Buffering::Dedicated && place.sharers == 1 && place.neighbours > 0;
+        let is_coupled = switch.layout(&[place.is_uplink]).is_none_or(|layout| layout.couples_outputs());
+        let own = !is_coupled && place.sharers == 1 && place.neighbours > 0;
         let waiting_max = most.map(|most| if own { most.to_collector } else { most.total }.max(waiting));
         let share = if waiting_max.is_some_and(|most| most <= fits) {
             Some([Ratio::ZERO; 2])

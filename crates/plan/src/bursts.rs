@@ -33,7 +33,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
     let mut limits = vec![Burst {
         at_once: first,
         is_unshaped: true,
-        varies: true,
+        varies_with_size: true,
         ..Burst::limited(whole, event.packets(), if events > 1 { "all units at once" } else { "one event" })
     }];
     limits.extend(TECHNIQUES.iter().filter_map(|technique| (technique.limit)(s, &event)));

@@ -1,7 +1,7 @@
 //! Certain losses: the least certain backlog against the most that the buffer holds.
 
 use fanin_network::SwitchRole;
-use fanin_scenario::{Buffering, PauseMode, Scenario};
+use fanin_scenario::{PauseMode, Scenario};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
@@ -66,17 +66,14 @@ fn least_answer(system: &SystemFigures) -> Option<Bytes> {
 }
 
 /// Returns the most bytes that a queue can hold while all others are empty; `None` without a limit.
-pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Bytes>) -> Option<Bytes> {
-    let switch = place.switch;
-    if ring {
+pub(crate) fn room_most(place: &QueuePlace<'_>, capacity: Option<Bytes>) -> Option<Bytes> {
+    if place.has_rings {
         return capacity;
     }
-    let room = switch.layout(&[place.is_uplink])?.output_limit(0, 1)?;
-    let inputs: u64 = place.inputs.iter().map(|links| links.count).sum();
+    let layout = place.switch.layout(&[place.is_uplink])?;
+    let inputs = place.inputs.iter().map(|links| links.count).sum();
     // The frames from each input module have a memory of their own.
-    let is_divided = switch.buffering == Buffering::Voq;
-    let modules = if is_divided { inputs.div_ceil(u64::from(switch.module_ports).max(1)).max(1) } else { 1 };
-    room.checked_mul(modules)
+    layout.output_limit(0, 1)?.checked_mul(layout.modules_of(inputs))
 }
 
 /// Returns the most bytes of the largest event that wait at once; `None` if sizes have no upper bound.

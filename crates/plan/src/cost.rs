@@ -79,7 +79,8 @@ impl LeafSpineFabric {
         )
     }
 
-    /// Counts switches by the last line of eq. (5) as the paper prints it, which is wrong: see [`Self::switches`].
+    /// Counts switches by the last line of eq. (5) as the paper prints it, which is wrong: see [`Self::switches`]. For a check of the
+    /// paper's numbers (`tests/claims.rs`).
     pub fn switches_as_printed(&self) -> u64 {
         self.leaves_rest + self.spines * (self.planes_full + 1) + self.switch_ports
     }
@@ -186,7 +187,8 @@ pub fn density_gain(catalogue: &Catalogue) -> Derived<Factor> {
     )
 }
 
-/// Computes the prices of the chips that give a server `bandwidth`: first of network adapters, then of multi-host controllers.
+/// Computes the prices of the chips that give a server `bandwidth`: first of network adapters, then of multi-host controllers. For a
+/// check of the paper's numbers (`tests/claims.rs`).
 pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Derived<Money>; 2] {
     let chips = &catalogue.chips;
     let price = |name, Price(price), each: fanin_units::Rate| {

@@ -19,14 +19,21 @@ pub(crate) struct Burst {
     /// True if only the size of events limits the burst.
     pub(crate) is_unshaped: bool,
     /// True if the burst varies with the event's size. Events and credits for their fragments do, windows do not.
-    pub(crate) varies: bool,
+    pub(crate) varies_with_size: bool,
 }
 
 impl Burst {
     /// Makes a limit that does not vary with the event's size.
     pub(crate) fn limited(frames: Derived<Bytes>, packets: Packets, limit: &'static str) -> Self {
         let at_once = frames.value;
-        Self { frames: frames.named("burst"), packets, at_once, limit, is_unshaped: false, varies: false }
+        Self {
+            frames: frames.named("burst"),
+            packets,
+            at_once,
+            limit,
+            is_unshaped: false,
+            varies_with_size: false,
+        }
     }
 }
 

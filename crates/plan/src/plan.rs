@@ -153,7 +153,7 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> Result<Plan, PlanErro
     let mut plan = Plan {
         title: scenario.title.clone(),
         is_barrier: scenario.is_barrier(),
-        is_closed_loop: system.closed_loop,
+        is_closed_loop: system.is_closed_loop,
         ideal,
         links,
         quantile: options.quantile,

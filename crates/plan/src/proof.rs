@@ -8,7 +8,7 @@ use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
 use fanin_network::SwitchKind;
-use fanin_scenario::{Buffering, EcnMode, Scenario, WorkloadKind};
+use fanin_scenario::{EcnMode, Scenario, WorkloadKind};
 use fanin_units::Bytes;
 
 use crate::derived::brief;
@@ -65,8 +65,11 @@ pub(crate) fn waiting_max(
 pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
     // Settings of a switch that the network does not have are ignored.
     let present = || system.switches.iter().filter(|kind| is_present(system, kind));
-    let limited: Vec<&SwitchKind> =
-        present().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
+    // Rings have a limit, and no layout.
+    let has_limit = |kind: &&SwitchKind| {
+        kind.settings.layout(&[false, kind.has_uplinks]).is_none_or(|layout| layout.size().is_some())
+    };
+    let limited: Vec<&SwitchKind> = present().filter(has_limit).collect();
     if let Some(kind) = present().find(|kind| kind.settings.ecn.mode != EcnMode::Off) {
         return Err(format!("{} signals congestion early, and may drop what it cannot mark", kind.section));
     }

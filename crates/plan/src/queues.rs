@@ -2,7 +2,7 @@
 
 use fanin_network::InputLinks;
 use fanin_queueing::pause_headroom;
-use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, SwitchSettings};
+use fanin_scenario::{PauseMode, Scenario};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
@@ -77,7 +77,7 @@ pub struct Queue {
 
 /// Judges every queue on the way to a collector, the last one first.
 pub(crate) fn queues(s: &Scenario, system: &SystemFigures, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
-    let places = places(&system.classes, &system.switches, system.collectors, system.closed_loop);
+    let places = places(&system.classes, &system.switches, system.collectors, system.is_closed_loop);
     places.iter().map(|place| judge(s, system, burst, place, quantile)).collect()
 }
 
@@ -89,8 +89,7 @@ fn judge(
     quantile: Ratio,
 ) -> Queue {
     let switch = place.switch;
-    let ring = place.has_rings;
-    let outflow = if ring && !switch.daqring.rate.is_zero() {
+    let outflow = if place.has_rings && !switch.daqring.rate.is_zero() {
         place.outflow.min(switch.daqring.rate)
     } else {
         place.outflow
@@ -103,7 +102,7 @@ fn judge(
     let at_once = at_once.min(frames);
     let peak = peak(frames, at_once, place.inflow, outflow);
     let active = active_collectors(system, place);
-    let capacity = capacity(switch, place, burst, ring, active);
+    let capacity = capacity(place, burst, active);
     let mut queue = Queue {
         name: place.name.to_owned(),
         inflow: place.inflow,
@@ -119,7 +118,7 @@ fn judge(
     };
     let size = EventSize {
         mean: frames,
-        sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
+        sigma: if burst.varies_with_size { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
     };
     // If windows grow, half of the bytes beyond the first windows wait.
     let grown = |capacity: Bytes| {
@@ -137,8 +136,8 @@ fn judge(
         shares = Some([overflow.value; 2]);
         queue.overflow_share = Some(overflow);
     }
-    let has_threshold = switch.buffering == Buffering::DynamicThreshold && !ring;
-    if has_threshold && place.neighbours > 1 && !system.closed_loop && burst.is_unshaped {
+    let has_threshold = switch.layout(&[place.is_uplink]).is_some_and(|layout| layout.has_threshold());
+    if has_threshold && place.neighbours > 1 && !system.is_closed_loop && burst.is_unshaped {
         let flow = [place.inflow, outflow];
         shares = Some(threshold_shares(system, place, size, flow, &grown, active));
     }
@@ -157,7 +156,7 @@ fn judge(
     }
     let [share, share_max] = shares.unwrap_or_default();
     let sure = sure_to_wait(s, system, place, outflow);
-    let is_sure = room_most(place, ring, capacity).is_some_and(|room| sure > room);
+    let is_sure = room_most(place, capacity).is_some_and(|room| sure > room);
     let pool_models = pool.as_ref().is_some_and(|pool| pool.shares.is_some());
     let together = pool.as_ref().map(|pool| (pool.demand.max(queue.peak.value), pool.memory));
     (queue.outcome, queue.reason) = match capacity {
@@ -192,7 +191,7 @@ fn judge(
         Some(capacity) => match pool {
             Some(ref pool) => pool.judge(system, place),
             None if system.spread == EventSpread::InTurn
-                || system.closed_loop
+                || system.is_closed_loop
                 || queue.peak.value.is_zero() =>
             {
                 (BurstOutcome::Fits, format!("{waits} wait, {} fit at {}", brief(capacity), place.name))
@@ -226,7 +225,7 @@ fn judge(
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
         // Events that meet at one port may lose frames as well.
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);
-        let shares = (burst.is_unshaped && !system.closed_loop && !takes_turns).then(|| {
+        let shares = (burst.is_unshaped && !system.is_closed_loop && !takes_turns).then(|| {
             let together = if pool_models { Ratio::ZERO } else { meets };
             [if is_sure { share } else { Ratio::ZERO }, share_max.saturating_add(together).min(Ratio::ONE)]
         });
@@ -355,7 +354,7 @@ fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
 
 /// Estimates the number of bursts to different collectors that pass one queue at the same time.
 fn bursts_at_once(system: &SystemFigures, place: &QueuePlace<'_>, burst: Bytes, outflow: Rate) -> u64 {
-    if place.sharers == 1 || system.closed_loop {
+    if place.sharers == 1 || system.is_closed_loop {
         return place.sharers;
     }
     // Little's law with the time that a burst takes to leave, rounded up.
@@ -387,7 +386,7 @@ fn active_collectors(system: &SystemFigures, place: &QueuePlace<'_>) -> u64 {
     if place.neighbours == 1 {
         return 1;
     }
-    if system.closed_loop {
+    if system.is_closed_loop {
         return place.neighbours;
     }
     // Little's law, rounded up.
@@ -396,14 +395,9 @@ fn active_collectors(system: &SystemFigures, place: &QueuePlace<'_>) -> u64 {
     u64::try_from(active).unwrap_or(u64::MAX).clamp(1, place.neighbours)
 }
 
-fn capacity(
-    switch: &SwitchSettings,
-    place: &QueuePlace<'_>,
-    burst: &Burst,
-    ring: bool,
-    active: u64,
-) -> Option<Bytes> {
-    if ring {
+fn capacity(place: &QueuePlace<'_>, burst: &Burst, active: u64) -> Option<Bytes> {
+    let switch = place.switch;
+    if place.has_rings {
         // A ring's limit counts frames of any size.
         let slots = u128::from(switch.daqring.frames);
         let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
@@ -434,16 +428,14 @@ impl SharedDemand {
         active: u64,
         quantile: Ratio,
     ) -> Option<Self> {
-        let switch = place.switch;
-        if switch.buffering != Buffering::Shared || place.neighbours < 2 || place.has_rings {
+        if place.neighbours < 2 || place.has_rings {
             return None;
         }
         // If frames are charged to the output, the collectors of a split switch are in two pools. If to the
         // input, all frames from the uplinks are in the uplinks' pool.
-        let is_split = switch.pool_split > 0 && switch.pool_charge == PoolCharge::Output;
-        let pools = if is_split && place.neighbours > u64::from(switch.pool_split) { 2 } else { 1 };
-        let memory = switch.buffer.saturating_add(if pools == 2 { switch.buffer } else { Bytes::ZERO });
-        if burst.is_unshaped && !system.closed_loop && system.steps.len() == 1 {
+        let outputs = vec![place.is_uplink; usize::try_from(place.neighbours).ok()?];
+        let memory = place.switch.layout(&outputs)?.common_pools()?;
+        if burst.is_unshaped && !system.is_closed_loop && system.steps.len() == 1 {
             let load = SharedLoad {
                 size: EventSize { mean: queue.burst.value, sigma: system.sigma },
                 rate: Frequency::new((system.rate.value.get() / place.events_one_in).max(1)),

@@ -225,7 +225,7 @@ pub(crate) fn buffers(system: &SystemFigures, burst: &Burst, queues: &[Queue], q
             ports: system.collectors / system.racks,
             assignment,
         };
-        let several = system.collectors > system.racks && system.steps.len() == 1 && !system.closed_loop;
+        let several = system.collectors > system.racks && system.steps.len() == 1 && !system.is_closed_loop;
         if several && last.inflow > last.outflow && shared.port_load() < Ratio::ONE {
             rows.push(shared.memory(quantile.as_f64()).named(name).erase());
         }

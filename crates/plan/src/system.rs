@@ -107,7 +107,7 @@ pub(crate) struct SystemFigures {
     /// Spread of events over the collectors.
     pub(crate) spread: EventSpread,
     /// True if the next request waits for the answer to the one before.
-    pub(crate) closed_loop: bool,
+    pub(crate) is_closed_loop: bool,
 }
 
 impl SystemFigures {
@@ -150,7 +150,7 @@ impl SystemFigures {
         }
         let ideal = collection_time_ideal(round_trip, wire, whole.ideal.rate());
         let processing = processing_time(s, &steps);
-        let closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
+        let is_closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
         let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
         let units = if s.is_barrier() { 1 } else { s.units_total() };
         let mut system = Self {
@@ -169,7 +169,7 @@ impl SystemFigures {
             racks: if s.is_barrier() { 1 } else { u64::from(s.collectors.racks) },
             collectors,
             units,
-            overlap: if closed_loop { units / collectors } else { 1 },
+            overlap: if is_closed_loop { units / collectors } else { 1 },
             rtt,
             last_hop,
             slowest: network.links.iter().map(|link| link.rate).min().unwrap_or(last_hop),
@@ -194,9 +194,9 @@ impl SystemFigures {
                 Policy::Fcfs => EventSpread::Fcfs,
                 Policy::Random | Policy::UnitRoundRobin => EventSpread::AtRandom,
             },
-            closed_loop,
+            is_closed_loop,
         };
-        if closed_loop {
+        if is_closed_loop {
             system.rate = system.rate_max();
         }
         if u128::from(system.rate.value.get()) * u128::from(wire.get()) > u128::from(u64::MAX) * 100 {

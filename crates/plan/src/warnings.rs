@@ -31,7 +31,7 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
     let figures = WarningFigures { system, capacity, find: &|name| plan.find(name) };
     let (base, text) = (|name| figures.base(name), |name| figures.text(name));
     warn(
-        base("unit_occupancy") > 1_000_000 && !system.closed_loop,
+        base("unit_occupancy") > 1_000_000 && !system.is_closed_loop,
         format!(
             "{} units are not enough: {} x ({} + {}) keeps {} of them busy",
             system.units,
@@ -49,7 +49,7 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
         base("ring_rate_share") > 1_000_000,
         format!("the limits of the rings on one port add up to {} of its rate", text("ring_rate_share")),
     );
-    if !system.closed_loop && base("ring_drain_time") > 0 {
+    if !system.is_closed_loop && base("ring_drain_time") > 0 {
         let each = u128::from(system.collectors) * 1_000_000_000_000_000
             / u128::from(system.rate.value.get().max(1));
         let drain = Duration::new(base("ring_drain_time"));
@@ -71,7 +71,7 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
         s.supervisor.policy == Policy::UnitRoundRobin
             && s.collectors.units_per_host > 1
             && !s.is_barrier()
-            && !system.closed_loop,
+            && !system.is_closed_loop,
         format!(
             "unit-round-robin gives {} events in a row to the same collector, whose link they share",
             s.collectors.units_per_host

@@ -445,8 +445,10 @@ mod bounds_of_simulated_claims {
 
     #[test]
     fn m008_error_940_megabit_cannot_be_goodput_on_ethernet() {
-        let share =
-            |framing: SegmentFraming| printed(payload_share_max(&framing.with_mss(576)).value.get(), 1_000);
+        let share = |framing: SegmentFraming| {
+            let framing = SegmentFraming { mss_max: 576, ..framing };
+            printed(payload_share_max(&framing).value.get(), 1_000)
+        };
         assert_eq!(share(PLAIN), 881);
         assert_eq!(share(SegmentFraming::NS3_POINT_TO_POINT), 932);
     }

@@ -25,7 +25,7 @@ fn limit(s: &Scenario, event: &EventBurst<'_>) -> Option<Burst> {
     let system = event.system;
     let packets = Packets::new(outstanding_max(s, system)? * system.answer.segments.get());
     let frames = credit_burst(credits(s)?, &system.requests());
-    Some(Burst { varies: true, ..Burst::limited(frames, packets, "credits") })
+    Some(Burst { varies_with_size: true, ..Burst::limited(frames, packets, "credits") })
 }
 
 fn credit_rows(s: &Scenario, system: &SystemFigures) -> Vec<Derivation> {
