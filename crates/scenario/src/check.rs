@@ -38,6 +38,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.links();
     check.run();
     check.times();
+    check.slot();
     check.transport();
     check.workload();
     check.shaping();

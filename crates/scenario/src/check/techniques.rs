@@ -1,10 +1,15 @@
 //! Requirements of the techniques against incast: support by a switch, a second setting, values with which they work.
 
+use fanin_units::Duration;
+
 use super::ScenarioCheck;
 use super::topology::switches_used;
 use crate::types::*;
 
 const NO_PAUSE: &str = "PAUSE is not simulated in a network with rings";
+
+/// The shortest timeout of SIRD: no round trip is shorter, and each expiry sends a message.
+const SIRD_TIMEOUT_MIN: Duration = Duration::from_micros(1);
 
 impl ScenarioCheck<'_> {
     /// Checks congestion controls and the switches that they depend on.
@@ -137,6 +142,16 @@ impl ScenarioCheck<'_> {
         if s.transport.congestion_control != CongestionControl::Sird {
             return;
         }
+        let timeout = t.timeout;
+        if timeout < SIRD_TIMEOUT_MIN && !timeout.is_zero() {
+            self.fail(
+                "transport.sird.timeout",
+                format!("a timeout of {timeout} grants the same bytes again and again"),
+                &format!("below {SIRD_TIMEOUT_MIN}"),
+                None,
+                format!("give at least \"{SIRD_TIMEOUT_MIN}\""),
+            );
+        }
         if s.shaping.method == ShapingMethod::Fastpass {
             self.fail(
                 "shaping.method",
@@ -144,6 +159,24 @@ impl ScenarioCheck<'_> {
                 "a central arbiter",
                 Some(("transport.congestion_control", "receivers grant credit")),
                 "set shaping.method = \"none\", or another congestion control".to_owned(),
+            );
+        }
+    }
+
+    /// Refuses a barrel shifter with slots shorter than a packet, which would simulate only the starts of slots.
+    pub(super) fn slot(&mut self) {
+        let s = self.scenario;
+        let slot = s.shaping.barrel_shifter.slot;
+        let Some(shortest) = s.readout.link.rate.checked_time_to_send(s.full_frame()) else { return };
+        let by_clock = s.shaping.barrel_shifter.barrier == Barrier::Clock;
+        if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && !slot.is_zero() && slot < shortest
+        {
+            self.fail(
+                "shaping.barrel_shifter.slot",
+                format!("a slot of {slot} ends before a full packet is sent, which takes {shortest}"),
+                "shorter than a packet",
+                Some(("readout.link.rate", "the rate of a readout's link")),
+                format!("give at least \"{shortest}\""),
             );
         }
     }

@@ -3,13 +3,9 @@
 use fanin_units::Duration;
 
 use super::ScenarioCheck;
-use crate::types::*;
 
 /// The longest time of any setting, which is the longest run.
 const LONGEST: Duration = Duration::from_secs(86_400);
-
-/// The shortest timeout of SIRD: no round trip is shorter, and each expiry sends a message.
-const SIRD_TIMEOUT_MIN: Duration = Duration::from_micros(1);
 
 impl ScenarioCheck<'_> {
     /// Refuses times above 24 h, so that a sum of two or three times fits the clock of 213 days.
@@ -48,36 +44,6 @@ impl ScenarioCheck<'_> {
                 let message = format!("`{path}` is {time}; the maximum is 24 h");
                 self.fail(path, message, "above 24 h", None, "give at most \"24 h\"".to_owned());
             }
-        }
-        let timeout = t.sird.timeout;
-        if t.congestion_control == CongestionControl::Sird && timeout < SIRD_TIMEOUT_MIN && !timeout.is_zero()
-        {
-            self.fail(
-                "transport.sird.timeout",
-                format!("a timeout of {timeout} grants the same bytes again and again"),
-                &format!("below {SIRD_TIMEOUT_MIN}"),
-                None,
-                format!("give at least \"{SIRD_TIMEOUT_MIN}\""),
-            );
-        }
-        self.slot();
-    }
-
-    /// Refuses a barrel shifter with slots shorter than a packet, which would simulate only the starts of slots.
-    fn slot(&mut self) {
-        let s = self.scenario;
-        let slot = s.shaping.barrel_shifter.slot;
-        let Some(shortest) = s.readout.link.rate.checked_time_to_send(s.full_frame()) else { return };
-        let by_clock = s.shaping.barrel_shifter.barrier == Barrier::Clock;
-        if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && !slot.is_zero() && slot < shortest
-        {
-            self.fail(
-                "shaping.barrel_shifter.slot",
-                format!("a slot of {slot} ends before a full packet is sent, which takes {shortest}"),
-                "shorter than a packet",
-                Some(("readout.link.rate", "the rate of a readout's link")),
-                format!("give at least \"{shortest}\""),
-            );
         }
     }
 }
