@@ -59,8 +59,7 @@ impl SwitchRole {
             Self::Spine => (scenario.spine.clone(), false),
             Self::Software => (software(scenario), false),
         };
-        let section = if self == Self::Software { Self::Core.name() } else { self.name() };
-        SwitchKind { settings, has_uplinks, section }
+        SwitchKind { settings, has_uplinks, role: self }
     }
 }
 
@@ -77,8 +76,18 @@ pub struct SwitchKind {
     pub settings: SwitchSettings,
     /// True if links to other switches are uplinks, which may have a buffer size of their own.
     pub has_uplinks: bool,
+    /// The role that they share.
+    pub role: SwitchRole,
+}
+
+impl SwitchKind {
     /// The section of the scenario that describes them.
-    pub section: &'static str,
+    pub const fn section(&self) -> &'static str {
+        match self.role {
+            SwitchRole::Software => SwitchRole::Core.name(),
+            role => role.name(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +102,7 @@ mod tests {
         let [core, software] = [SwitchRole::Core, SwitchRole::Software].map(|role| role.resolve(&scenario));
         assert_eq!((core.settings.ecn.mode, software.settings.ecn.mode), (EcnMode::Threshold, EcnMode::Off));
         assert_eq!(software.settings.buffering, Buffering::Daqring);
-        assert_eq!((software.settings.latency, software.section), (core.settings.latency, "core"));
+        assert_eq!((software.settings.latency, software.section()), (core.settings.latency, "core"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
 /// Compares a scenario's facts about its topology with the graph.
 fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
     let facts = scenario.topology_facts();
-    let sections: BTreeSet<&str> = network.switches_used().map(|kind| kind.section).collect();
+    let sections: BTreeSet<&str> = network.switches_used().map(|kind| kind.section()).collect();
     assert_eq!(facts.switches.iter().copied().collect::<BTreeSet<_>>(), sections, "sections of switches");
     let sources: BTreeSet<_> = roles.readouts.iter().collect();
     let others: BTreeSet<_> = (roles.collectors.iter().chain(&roles.loggers).chain(&roles.supervisor))

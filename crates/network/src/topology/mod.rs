@@ -37,9 +37,9 @@ fn check_ports(scenario: &Scenario, network: &Network) -> Result<(), NetworkErro
     network.links.iter().flat_map(|link| link.ends).for_each(|node| links[node as usize] += 1);
     for (node, &links) in (0..).zip(&links) {
         let Some(kind) = network.switch(node) else { continue };
-        let section = kind.section;
+        let section = kind.section();
         let (ports, key) = match kind.settings.ports {
-            0 if matches!(section, "leaf" | "spine") => {
+            0 if matches!(kind.role, SwitchRole::Leaf | SwitchRole::Spine) => {
                 (scenario.network.leaf_spine.ports, "network.leaf_spine.ports".to_owned())
             }
             ports => (ports, format!("{section}.ports")),

@@ -56,7 +56,7 @@ impl Fabric {
             memories: Vec::new(),
             chances: Vec::new(),
             pausing: pausing.map(|_| Vec::new()),
-            pausing_section: pausing.map(|kind| kind.section),
+            pausing_section: pausing.map(SwitchKind::section),
             has_priorities: network
                 .switches
                 .iter()
@@ -97,7 +97,7 @@ impl Fabric {
 impl Builder<'_> {
     /// Makes the queues of the next switch, with outputs `ports`.
     fn add_switch(&mut self, kind: &SwitchKind, ports: &[PortIndex]) -> Result<(), Error> {
-        let SwitchKind { settings, section, .. } = kind;
+        let (settings, section) = (&kind.settings, kind.section());
         let number = self.memories.len() as u32;
         for &port in ports {
             self.ports[port as usize].join(number);

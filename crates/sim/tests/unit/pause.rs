@@ -1,6 +1,6 @@
 //! Outputs that PAUSE can stop.
 
-use fanin_network::{Network, SwitchKind};
+use fanin_network::{Network, SwitchKind, SwitchRole};
 use fanin_scenario::{Buffering, PauseMode, SwitchSettings};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Bytes, Duration, Rate};
@@ -35,7 +35,7 @@ fn settings(mode: PauseMode, xoff: u64) -> SwitchSettings {
 
 /// As [`ring`], with these settings of the switches.
 fn ring_of(switches: u32, ahead: u32, settings: SwitchSettings) -> (Fabric, Vec<PathStep>, Network) {
-    let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
+    let kinds = vec![SwitchKind { settings, has_uplinks: false, role: SwitchRole::Tor }];
     let mut network = Network { switches: kinds, ..Network::default() };
     let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
     let nodes: Vec<_> = (0..switches).map(|place| network.add_switch(format!("switch:{place}"), 0)).collect();
@@ -153,7 +153,7 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
         let kinds = vec![SwitchKind {
             settings: settings(xoff, 5 * (xoff + spare)),
             has_uplinks: false,
-            section: "tor",
+            role: SwitchRole::Tor,
         }];
         let mut network = Network { switches: kinds, ..Network::default() };
         let switch = network.add_switch("switch:0".into(), 0);

@@ -149,7 +149,7 @@ impl LiveNetwork {
         for (node, name) in (0..).zip(graph.nodes.iter().map(|node| node.name.clone())) {
             if let Some(kind) = graph.switch(node) {
                 ends.push(LinkEnd::Switch(switches.len()));
-                switches.push(LiveSwitch { name, section: kind.section, settings: kind.settings.clone() });
+                switches.push(LiveSwitch { name, section: kind.section(), settings: kind.settings.clone() });
             } else {
                 let number = hosts.len();
                 ends.push(LinkEnd::Host(number));
@@ -428,7 +428,7 @@ impl Reduced {
 /// buffers and sends no PAUSE, and its hosts cannot send more than the uplink carries.
 fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
     let kind = network.switch(node)?;
-    if kind.section != SwitchRole::Aggregation.name()
+    if kind.role != SwitchRole::Aggregation
         || kind.settings.buffering != Buffering::Unlimited
         || kind.settings.pause.mode != PauseMode::Off
     {

@@ -40,7 +40,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let layouts = switch_layouts(network)?;
     if let Some((kind, _)) = layouts.iter().find(|(kind, layout)| kind.settings.m21 && layout.is_none()) {
         let feature = "the M21TCP option of a switch with daqrings";
-        return Err(Error::unsupported(format!("{}.m21", kind.section), feature));
+        return Err(Error::unsupported(format!("{}.m21", kind.section()), feature));
     }
     if scenario.transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);
