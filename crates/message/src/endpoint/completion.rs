@@ -35,7 +35,7 @@ impl MessageEndpoint {
             Completion::Sent { index, generation, result, bytes, offered } => {
                 self.spare.put(Piece::Copied(bytes));
                 let ours = self.slots.find(index).is_some_and(|slot| {
-                    slot.fd.is_some() && slot.sending && same_generation(generation, slot.generation)
+                    slot.fd.is_some() && slot.is_sending && same_generation(generation, slot.generation)
                 });
                 if ours {
                     self.handle_sent(index, result, offered);
@@ -102,7 +102,7 @@ impl MessageEndpoint {
         fed.used += taken;
         self.assembler.filled(&mut slot.partial, taken);
         slot.last_in = self.now;
-        if let (true, Some(fd)) = (slot.renew, &slot.fd) {
+        if let (true, Some(fd)) = (slot.renews_options, &slot.fd) {
             fd.renew(&slot.options.socket);
         }
         self.reading = Some(fed.index);
@@ -129,13 +129,13 @@ impl MessageEndpoint {
         }
         let slot = self.slots.at(index);
         // The kernel keeps the socket open until all requests on it have ended.
-        if (slot.carrier != Carrier::Epoll || slot.sending)
+        if (slot.carrier != Carrier::Epoll || slot.is_sending)
             && let Some(fd) = &slot.fd
         {
             fd.shutdown(Shutdown::Both);
         }
         slot.carrier = Carrier::Epoll;
-        slot.sending = false;
+        slot.is_sending = false;
     }
 
     fn recycle(&mut self, chunk: Chunk) {
@@ -163,7 +163,7 @@ impl MessageEndpoint {
             && slot.carrier == Carrier::Epoll
             && slot.tls.is_none()
             && slot.small_reads >= SMALL_READS_MIN
-            && !(slot.paused || slot.starved || slot.broken || slot.blocked.is_some())
+            && !(slot.is_paused || slot.is_starved || slot.is_broken || slot.blocked.is_some())
             && slot.partial.needed() - slot.partial.received() <= DIRECT_BYTES_MIN;
         if !fit {
             return false;
@@ -200,7 +200,7 @@ impl MessageEndpoint {
         let Some(descriptor) = fd.descriptor() else { return false };
         let Some((bytes, offset)) = slot.outbox.take_flight() else { return false };
         uring.send(descriptor, index, slot.generation, bytes, offset);
-        slot.sending = true;
+        slot.is_sending = true;
         slot.blocked = Some(self.now);
         if slot.timer.is_none() {
             self.arm_next(index);
@@ -210,7 +210,7 @@ impl MessageEndpoint {
 
     fn handle_sent(&mut self, index: u32, result: i32, offered: usize) {
         let slot = self.slots.at(index);
-        slot.sending = false;
+        slot.is_sending = false;
         slot.blocked = None;
         let taken = usize::try_from(result).unwrap_or(0);
         let messages = slot.outbox.land(taken == offered);
@@ -223,7 +223,7 @@ impl MessageEndpoint {
             }
         }
         if taken < offered {
-            slot.broken = true;
+            slot.is_broken = true;
         }
         self.flush_slot(index);
     }

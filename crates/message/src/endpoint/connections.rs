@@ -53,7 +53,7 @@ impl MessageEndpoint {
     /// Makes the next wait return at once for this connection; the kernel does not report its unread bytes again.
     pub(super) fn look_again(&mut self, index: u32, ends: bool) {
         let slot = self.slots.at_ref(index);
-        if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
+        if slot.is_edge() && slot.can_read() && !slot.is_paused && !slot.is_starved {
             self.net.look_again(token(index, slot.generation), ends);
         }
     }
@@ -235,7 +235,7 @@ impl MessageEndpoint {
     fn attach(&mut self, index: u32, fd: Socket, watch: u8) {
         let slot = self.slots.at(index);
         slot.generation = slot.generation.wrapping_add(1);
-        slot.renew = slot.options.socket.wears_off();
+        slot.renews_options = slot.options.socket.wears_off();
         slot.watch = Some(watch);
         let interest = if watch == WATCH_READ { READ } else { WRITE };
         match self.net.add(&fd, token(index, slot.generation), interest) {
@@ -253,8 +253,8 @@ impl MessageEndpoint {
         }
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return };
-        let read = slot.can_read() && !slot.paused && !slot.starved;
-        let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
+        let read = slot.can_read() && !slot.is_paused && !slot.is_starved;
+        let write = slot.blocked.is_some() && !slot.is_broken || matches!(slot.state, State::Connecting(_));
         // Edge-triggered reading needs epoll alone: with io_uring in between, the ring would also have to be re-armed.
         let edge = read && self.uring.is_none() && slot.state == State::Open && slot.tls.is_none();
         let bits = [(read, WATCH_READ), (write, WATCH_WRITE), (edge, WATCH_EDGE)];
@@ -262,7 +262,7 @@ impl MessageEndpoint {
         let wanted = (bits != 0).then_some(bits);
         if slot.carrier != Carrier::Epoll {
             // io_uring reports its own writes; epoll watches anything else.
-            if !read || slot.blocked.is_some() && !slot.sending {
+            if !read || slot.blocked.is_some() && !slot.is_sending {
                 self.leave_uring(index);
             }
             return;
@@ -321,7 +321,7 @@ impl MessageEndpoint {
         };
         slot.state = retry.map_or(State::Ended, |pause: Duration| State::Waiting(self.now + pause));
         slot.timer = None;
-        (slot.blocked, slot.broken, slot.full, slot.starved, slot.paused) =
+        (slot.blocked, slot.is_broken, slot.was_refused, slot.is_starved, slot.is_paused) =
             (None, false, false, false, false);
         (slot.watch, slot.tls, slot.handshake) = (None, None, None);
         slot.promised = Duration::ZERO;

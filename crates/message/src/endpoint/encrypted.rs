@@ -45,7 +45,7 @@ impl MessageEndpoint {
         };
         let answers = tls.waits() || !slot.outbox.is_empty();
         slot.last_in = self.now;
-        if let (true, Some(fd)) = (slot.renew, &slot.fd) {
+        if let (true, Some(fd)) = (slot.renews_options, &slot.fd) {
             fd.renew(&slot.options.socket);
         }
         for counters in [&mut slot.counters, &mut self.totals] {
@@ -91,7 +91,7 @@ impl MessageEndpoint {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => {
-                    (slot.broken, slot.paused) = (true, false);
+                    (slot.is_broken, slot.is_paused) = (true, false);
                     return false;
                 }
             }

@@ -367,7 +367,7 @@ impl MessageEndpoint {
     /// Stops reading from a peer; TCP's window then stops the peer. Messages that were read already are still reported.
     pub fn pause(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
-            self.slots.at(peer.0).paused = true;
+            self.slots.at(peer.0).is_paused = true;
             self.watch(peer.0);
         }
     }
@@ -376,7 +376,7 @@ impl MessageEndpoint {
     pub fn resume(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             let slot = self.slots.at(peer.0);
-            slot.paused = false;
+            slot.is_paused = false;
             slot.last_in = self.now;
             self.watch(peer.0);
         }
@@ -463,7 +463,7 @@ impl MessageEndpoint {
         if let Some(fd) = &slot.fd {
             fd.apply(&socket)?;
         }
-        slot.renew = socket.wears_off();
+        slot.renews_options = socket.wears_off();
         slot.options = Arc::new(ConnectionOptions { socket, ..ConnectionOptions::clone(&slot.options) });
         Ok(())
     }
@@ -484,7 +484,7 @@ impl MessageEndpoint {
         if let Some(fd) = &slot.fd {
             fd.clamp_window(bytes)?;
         }
-        slot.renew = true;
+        slot.renews_options = true;
         Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);
         Ok(())
     }

@@ -99,22 +99,22 @@ pub(super) struct Slot {
     /// Heartbeat interval that the peer announced.
     pub(super) promised: Duration,
     /// True if the slot is in the list of slots with messages to send.
-    pub(super) dirty: bool,
+    pub(super) is_queued: bool,
     /// True if writing failed; reading continues until the end.
-    pub(super) broken: bool,
+    pub(super) is_broken: bool,
     /// True if the application has paused reading.
-    pub(super) paused: bool,
+    pub(super) is_paused: bool,
     /// True if reading waits for memory.
-    pub(super) starved: bool,
+    pub(super) is_starved: bool,
     /// True if a send was refused because the outbox was full.
-    pub(super) full: bool,
+    pub(super) was_refused: bool,
     /// Events that the kernel reports: bit 0 reading, bit 1 writing, bit 2 edge-triggered. `None`: not registered.
     pub(super) watch: Option<u8>,
     /// True if the kernel resets some options, which have to be set again after each read.
-    pub(super) renew: bool,
+    pub(super) renews_options: bool,
     pub(super) carrier: Carrier,
     /// True if io_uring is sending bytes of the outbox.
-    pub(super) sending: bool,
+    pub(super) is_sending: bool,
     /// Number of small reads in a row.
     pub(super) small_reads: u8,
 }
@@ -146,15 +146,15 @@ impl Slot {
             last_out: now,
             blocked: None,
             promised: Duration::ZERO,
-            dirty: false,
-            broken: false,
-            paused: false,
-            starved: false,
-            full: false,
+            is_queued: false,
+            is_broken: false,
+            is_paused: false,
+            is_starved: false,
+            was_refused: false,
             watch: None,
-            renew: false,
+            renews_options: false,
             carrier: Carrier::Epoll,
-            sending: false,
+            is_sending: false,
             small_reads: 0,
         }
     }

@@ -122,7 +122,7 @@ impl MessageEndpoint {
 
     /// Returns the memory in which bytes are received, for checks of simulated worlds.
     pub fn receive_memory(&self) -> ReceiveMemory {
-        let stopped = || self.slots.iter().filter(|slot| slot.starved);
+        let stopped = || self.slots.iter().filter(|slot| slot.is_starved);
         let is_full = |slot: &Slot| slot.partial.is_peer_full(&self.pool);
         let has_room = self.pool.has_room(self.feed_bytes());
         let may_read = |slot: &Slot| !is_full(slot) && (has_room || slot.partial.is_urgent());
@@ -147,14 +147,14 @@ impl MessageEndpoint {
         }
         let has_room = self.pool.admits(self.feed_bytes());
         for index in std::mem::take(&mut self.starved) {
-            let Some(slot) = self.slots.find(index).filter(|slot| slot.starved) else { continue };
+            let Some(slot) = self.slots.find(index).filter(|slot| slot.is_starved) else { continue };
             if !has_room && !slot.partial.is_urgent() || !slot.partial.ends_wait(&self.pool) {
                 self.starved.push(index);
                 continue;
             }
             let now = self.now;
             let slot = self.slots.at(index);
-            slot.starved = false;
+            slot.is_starved = false;
             slot.last_in = now;
             self.watch(index);
         }
@@ -211,7 +211,7 @@ fn due_open(slot: &Slot, now: Instant) -> Due {
         sooner(since + timing.stall_max);
     }
     // Silence is not measured while this side does not read.
-    if !slot.promised.is_zero() && !timing.silence_max.is_zero() && !slot.paused && !slot.starved {
+    if !slot.promised.is_zero() && !timing.silence_max.is_zero() && !slot.is_paused && !slot.is_starved {
         let silence = timing.silence_max.max(slot.promised * HEARTBEATS_MISSED_MAX);
         if slot.last_in + silence <= now {
             return Due::End(Closed::Silent(silence));

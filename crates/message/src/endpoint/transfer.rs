@@ -28,7 +28,7 @@ impl MessageEndpoint {
         debug_assert!(self.reading.is_none());
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return };
-        if !slot.can_read() || slot.paused || slot.starved {
+        if !slot.can_read() || slot.is_paused || slot.is_starved {
             return self.watch(index);
         }
         if slot.tls.is_some() {
@@ -42,7 +42,7 @@ impl MessageEndpoint {
             Ok(0) => self.handle_end_of_stream(index),
             Ok(bytes) => {
                 self.assembler.filled(&mut slot.partial, bytes);
-                if slot.renew {
+                if slot.renews_options {
                     fd.renew(&slot.options.socket);
                 }
                 slot.last_in = self.now;
@@ -66,8 +66,8 @@ impl MessageEndpoint {
     /// Stops reading from this connection until memory is free.
     pub(super) fn starve(&mut self, index: u32) {
         let slot = self.slots.at(index);
-        if !slot.starved {
-            slot.starved = true;
+        if !slot.is_starved {
+            slot.is_starved = true;
             slot.counters.starved += 1;
             self.totals.starved += 1;
             // The list may have this number from an earlier connection.
@@ -103,7 +103,7 @@ impl MessageEndpoint {
                     }
                     // More bytes of the same connection may be waiting to be parsed.
                     if self.fed.is_none() {
-                        if self.slots.at(index).dirty {
+                        if self.slots.at(index).is_queued {
                             self.flush_slot(index);
                         } else if self.uring.is_some() {
                             self.come_to_uring(index);
@@ -137,7 +137,7 @@ impl MessageEndpoint {
     pub(super) fn handle_end_of_stream(&mut self, index: u32) {
         let clean = self.how_broken(index, Closed::Remote);
         let slot = self.slots.at(index);
-        let waits = !slot.outbox.is_empty() && !slot.broken;
+        let waits = !slot.outbox.is_empty() && !slot.is_broken;
         if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
             // The stream may have been cut by an attacker in the network.
             return self.end(index, Closed::Tls("the connection ended without a TLS close_notify".into()));
@@ -198,7 +198,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(peer.0);
         let waiting = slot.outbox.bytes();
         if waiting != 0 && waiting + size + HEADER_BYTES as u64 > max {
-            slot.full = true;
+            slot.was_refused = true;
             slot.counters.full += 1;
             self.totals.full += 1;
             return Err(SendError::Full { waiting, max });
@@ -212,7 +212,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         let direct = header.size as usize >= DIRECT_BYTES_MIN
             && slot.outbox.is_empty()
-            && !slot.broken
+            && !slot.is_broken
             && slot.tls.is_none();
         let sent = if direct { self.send_directly(index, header, parts) } else { 0 };
         if sent == HEADER_BYTES + header.size as usize {
@@ -237,8 +237,8 @@ impl MessageEndpoint {
     #[inline]
     fn queued(&mut self, index: u32) {
         let slot = self.slots.at(index);
-        if !slot.dirty {
-            slot.dirty = true;
+        if !slot.is_queued {
+            slot.is_queued = true;
             self.dirty.push(index);
         }
         if slot.outbox.bytes() >= FLUSH_BYTES && slot.blocked.is_none() {
@@ -276,7 +276,7 @@ impl MessageEndpoint {
 
     pub(super) fn flush_all(&mut self) {
         while let Some(index) = self.dirty.pop() {
-            if self.slots.at(index).dirty {
+            if self.slots.at(index).is_queued {
                 self.flush_slot(index);
             }
         }
@@ -285,13 +285,13 @@ impl MessageEndpoint {
     /// Writes a peer's waiting bytes as far as the kernel takes them.
     pub(super) fn flush_slot(&mut self, index: u32) {
         let slot = self.slots.at(index);
-        slot.dirty = false;
+        slot.is_queued = false;
         // Bytes in flight come first; their completion calls this again.
-        if slot.sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
+        if slot.is_sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
             return;
         }
         let slot = self.slots.at(index);
-        if slot.fd.is_none() || slot.broken || matches!(slot.state, State::Connecting(_)) {
+        if slot.fd.is_none() || slot.is_broken || matches!(slot.state, State::Connecting(_)) {
             return;
         }
         let blocked = if slot.tls.is_some() { self.write_encrypted(index) } else { self.write_plain(index) };
@@ -329,8 +329,8 @@ impl MessageEndpoint {
                 Err(Errno::AGAIN) => blocked = true,
                 Err(_) => {
                     // Bytes that the peer sent before the failure are still read; reading then returns the error.
-                    slot.broken = true;
-                    slot.paused = false;
+                    slot.is_broken = true;
+                    slot.is_paused = false;
                     break;
                 }
             }
@@ -345,11 +345,11 @@ impl MessageEndpoint {
             slot.blocked = Some(self.now);
         }
         let half = slot.outbox.bytes() * 2 <= self.settings.limits.outbox_bytes_max;
-        if slot.full && half {
-            slot.full = false;
+        if slot.was_refused && half {
+            slot.was_refused = false;
             self.events.push_back(EndpointEvent::Writable { peer: PeerId(index) });
         }
-        let broken = slot.broken;
+        let broken = slot.is_broken;
         let sent = slot.outbox.is_empty();
         match slot.state {
             State::Closing(Closing::HalfClosed, _) if sent && !blocked || broken => {
