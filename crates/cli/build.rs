@@ -1,4 +1,4 @@
-//! Tells the command its version and the commit it was built from; without git, the version alone.
+//! Gives the command its version and the commit it was built from; without git, the version alone.
 
 use std::path::Path;
 use std::process::Command;

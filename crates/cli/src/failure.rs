@@ -23,7 +23,7 @@ pub(crate) enum Failure {
         /// Reason for the failure.
         reason: String,
     },
-    /// The name of a file to be written does not tell its format.
+    /// The name of a file to be written does not say its format.
     #[error("{}: unknown output format; give --to atlas, --to frag or --to hdf5, or a name that ends in .data, .frag or .h5", path.display())]
     NoTarget {
         /// Path of the file.
@@ -212,7 +212,7 @@ pub(crate) enum Failure {
     /// A barrier-synchronised workload does not run.
     #[error(transparent)]
     Barrier(#[from] fanin_node::barrier::BarrierError),
-    /// The leftovers of a dead run cannot be removed.
+    /// The leftovers of a killed run cannot be removed.
     #[error(transparent)]
     Ledger(#[from] fanin_testbed::LedgerError),
     /// Namespaces were asked for and cannot be.

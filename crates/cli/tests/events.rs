@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, fanin, stderr, stdout};
 
 #[test]
-fn info_tells_what_a_sample_holds() {
+fn info_shows_what_a_sample_holds() {
     let output = fanin(&["events", "info", "km3net"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
     let text = stdout(&output);
@@ -132,7 +132,7 @@ fn a_conversion_that_fails_costs_no_file() {
 }
 
 #[test]
-fn the_name_of_the_output_tells_its_format() {
+fn the_name_of_the_output_gives_its_format() {
     let folder = Folder::new("names");
     for (name, begins) in
         [("a.h5", &b"\x89HDF"[..]), ("a.frag", b"DAQFRAG1"), ("a.data", b"\xaa\xaa\x34\x12")]

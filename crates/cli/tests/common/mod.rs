@@ -99,7 +99,7 @@ fn signal(child: &Child) {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder; `name` tells the tests of one process apart.
+    /// An empty folder; `name` distinguishes the tests of one process.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fanin-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();

@@ -322,7 +322,7 @@ impl EndedProcesses {
     }
 }
 
-fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
+fn print_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
     if job.arguments.metrics && job.arguments.prints() {
         for (process, address) in live.all_metrics() {
             output::print(&format!("{process:<18}http://{address}/metrics\n"))?;
@@ -338,7 +338,7 @@ fn work<P: Placement>(
     watch: Option<&mut SwitchWatch>,
     stop: &AtomicBool,
 ) -> Result<EndedProcesses, Failure> {
-    tell_metrics(job, &live)?;
+    print_metrics(job, &live)?;
     let (mut early, mut spoilt) = (None, None);
     if live.wait_ready(stop)? {
         let is_healthy = watch.as_ref().map(|watch| watch.health());

@@ -81,17 +81,17 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes the temporary folders of dead runs, which were killed or ended by a second Ctrl-C. Returns their number.
+/// Removes the temporary folders of runs that were killed or ended by a second Ctrl-C. Returns their number.
 pub(super) fn remove_left_behind() -> usize {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return 0 };
     let is_temporary = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with(TEMPORARY));
     let folders =
         entries.flatten().filter(|entry| is_temporary(&entry.file_name())).map(|entry| entry.path());
-    folders.filter(|folder| remove_dead(folder).unwrap_or(false)).count()
+    folders.filter(|folder| remove_ended(folder).unwrap_or(false)).count()
 }
 
 /// Removes the folder of a run of this user that has ended. Its lock says so, whatever namespace the run's process was in.
-fn remove_dead(folder: &Path) -> io::Result<bool> {
+fn remove_ended(folder: &Path) -> io::Result<bool> {
     let found = folder.symlink_metadata()?;
     // A run that begins has created its folder and not yet its lock.
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() || !FolderLock::is_in(folder) {
@@ -119,8 +119,8 @@ mod tests {
         let folder = RunFolder::temporary_in(&parent, || numbers.next().unwrap()).unwrap();
         assert_eq!(folder.path, parent.join("fanin-run-0000000000000002"));
         assert_eq!(folder.path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(!remove_dead(&folder.path).unwrap(), "its run lives");
-        assert!(!remove_dead(&parent.join("fanin-run-0000000000000001")).unwrap(), "it is a link");
+        assert!(!remove_ended(&folder.path).unwrap(), "its run lives");
+        assert!(!remove_ended(&parent.join("fanin-run-0000000000000001")).unwrap(), "it is a link");
         let path = folder.path.clone();
         drop(folder);
         assert!(!path.exists());

@@ -26,7 +26,7 @@ use crate::output::{self, Json};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
-        return tell_features();
+        return print_features();
     }
     if arguments.clean {
         return clean_up();
@@ -120,7 +120,7 @@ fn missing() -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-fn tell_features() -> Result<(), Failure> {
+fn print_features() -> Result<(), Failure> {
     let mut is_complete = true;
     let mut text = String::new();
     for (feature, verdict) in check() {
@@ -151,7 +151,7 @@ fn clean_up() -> Result<(), Failure> {
     output::print(&match (cleaned.runs, folders) {
         (0, 0) => "nothing was left behind\n".to_owned(),
         _ => format!(
-            "removed what dead runs had left: {} namespaces, {} processes inside, {folders} folders of temporary files\n",
+            "removed the remains of killed runs: {} namespaces, {} processes inside, {folders} folders of temporary files\n",
             cleaned.namespaces, cleaned.processes
         ),
     })
