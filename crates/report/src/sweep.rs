@@ -210,7 +210,7 @@ fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
 
 /// Labels points of sweeps with the swept settings, as the page of the sweep does. `paths` are the folders of the results; the
 /// file of a sweep stands in their parent folder. If a folder also holds points of another sweep, no label is set: the settings
-/// would not tell the sweeps apart.
+/// would not distinguish the sweeps.
 pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     let mut sweeps: BTreeMap<PathBuf, Option<Value>> = BTreeMap::new();
     let mut labels: Vec<(usize, PathBuf, Option<String>)> = Vec::new();

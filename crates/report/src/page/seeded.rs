@@ -119,7 +119,7 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
             [first] => writeln!(out, "<p class=\"open\"><strong>Least mean time{of}:</strong> {first}.</p>"),
             [first, others @ ..] => writeln!(
                 out,
-                "<p class=\"open\"><strong>Least mean time{of}:</strong> {first}, and as far as these seeds tell also {}: the intervals \
+                "<p class=\"open\"><strong>Least mean time{of}:</strong> {first}, and by these seeds also {}: the intervals \
                  overlap.</p>",
                 others.join(", ")
             ),

@@ -133,7 +133,7 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
                 .into(),
         ),
         records: Records { events, queues, flows, io, windows },
-        // A measurement has none: what its tables tell is drawn.
+        // A measurement has none: its tables are drawn.
         picture: (kind == ResultKind::Sim)
             .then(|| serde_json::from_str(include_str!("../../tests/golden/picture.json")).unwrap()),
     }

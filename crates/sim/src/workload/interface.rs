@@ -10,7 +10,7 @@ use crate::techniques::MessageKind;
 
 /// The applications on the hosts of a partition.
 ///
-/// Applications choose the numbers of their hosts; the numbers only tell the hosts' deadlines apart.
+/// Applications choose the numbers of their hosts; the numbers only distinguish the hosts' deadlines.
 pub(crate) trait HostWorkload {
     /// The content of a message.
     type Message;
