@@ -150,7 +150,7 @@ impl Session {
                 Ok(Arrived { readable: state.plaintext_bytes_to_read(), ended: bytes == 0 })
             }
             Err(error) => {
-                // The alert tells the peer the reason, if it still reads.
+                // The alert gives the peer the reason, if it still reads.
                 let _ = self.connection.write_tls(&mut TlsStream(socket));
                 Err(SessionError::Tls(error.to_string()))
             }

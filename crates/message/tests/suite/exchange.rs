@@ -112,7 +112,7 @@ fn until_message(server: &mut MessageEndpoint, client: &mut MessageEndpoint) -> 
 }
 
 #[test]
-fn a_full_outbox_refuses_and_tells_when_there_is_room() {
+fn a_full_outbox_refuses_and_reports_room() {
     if !has_backend() {
         return;
     }
