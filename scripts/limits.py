@@ -458,7 +458,7 @@ def draw_map(curves: Mapping[str, Sequence[Run]], path: Path) -> None:
 
     pyplot.rcParams.update({"svg.hashsalt": "fanin", "font.size": 10})
     page, axes = pyplot.subplots(figsize=(7.4, 4.6), layout="constrained")
-    # Okabe and Ito's colours, which people with colour blindness tell apart; markers tell them, too.
+    # Okabe and Ito's colours, which people with colour blindness distinguish; markers differ, too.
     colours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9"]
     colours += ["#d55e00", "#999999", "#7a5195", "#8c564b"]
     for number, (name, runs) in enumerate(curves.items()):

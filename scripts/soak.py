@@ -154,7 +154,7 @@ def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[i
 
 
 def can_judge(samples: list[Sample]) -> bool:
-    """Tell whether there are samples at both times; a run of a few seconds has none."""
+    """Return whether there are samples at both times; a run of a few seconds has none."""
     return bool(samples) and all(parts_of(samples, samples[0].pid))
 
 

@@ -261,7 +261,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def is_skip(line: str) -> bool:
-    """Tell whether a line of a log says that a test was skipped, and why."""
+    """Return whether a line of a log says that a test was skipped, and why."""
     return line.startswith("SKIPPED") or bool(re.match(r"^test .* \.\.\. ignored", line))
 
 

@@ -73,7 +73,7 @@ class Page(html.parser.HTMLParser):
 
 
 def is_outside(link: str) -> bool:
-    """Tell whether a link leaves the site."""
+    """Return whether a link leaves the site."""
     return bool(re.match(r"[a-z][a-z+.-]*:|//", link))
 
 
@@ -113,7 +113,7 @@ def faults(site: Path, sources: set[Path]) -> list[str]:
 
 
 def build() -> bool:
-    """Build the site, and tell whether that went well."""
+    """Build the site, and return whether that went well."""
     command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         return False

@@ -10,7 +10,7 @@ _SEEDS_MAX = 65_535
 
 
 def is_whole(value: object) -> bool:
-    """Tell whether a value is a whole number, also one of numpy."""
+    """Return whether a value is a whole number, also one of numpy."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -38,6 +38,6 @@ def checked_seeds(seeds: Any, first: int, most: int = _SEEDS_MAX) -> list[int]:
 
 
 def sets_seed(settings: Mapping[str, object]) -> bool:
-    """Tell whether settings by dotted keys choose the seed."""
+    """Return whether settings by dotted keys choose the seed."""
     section = settings.get("run")
     return "run.seed" in settings or (isinstance(section, Mapping) and "seed" in section)

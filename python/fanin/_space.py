@@ -143,7 +143,7 @@ def _range(scenario: Scenario, key: str, text: str | None, is_objective: bool) -
 
 
 def _takes(scenario: Scenario, settings: Mapping[str, Setting]) -> bool:
-    """Tell whether a scenario takes settings."""
+    """Return whether a scenario takes settings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScenarioWarning)
         try:

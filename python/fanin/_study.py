@@ -140,7 +140,7 @@ def give_back(study: "optuna.Study", trial: "optuna.Trial") -> None:
 
 
 def is_abandoned(owner: str) -> bool:
-    """Tell whether the search that began a trial has ended; of one on another host nothing is known."""
+    """Return whether the search that began a trial has ended; of one on another host nothing is known."""
     host, _, rest = owner.partition(":")
     number, _, _ = rest.partition(":")
     if host != socket.gethostname() or not number.isdigit():

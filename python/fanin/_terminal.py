@@ -37,7 +37,7 @@ def _nothing() -> None:
 
 
 def _is_notebook() -> bool:
-    """Tell whether this runs in a kernel of Jupyter; IPython is not imported for the question."""
+    """Return whether this runs in a kernel of Jupyter; IPython is not imported for the question."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _PS_PER_MS = 1e9
 _PS_PER_S = 1e12
-# Okabe and Ito's colours, which the colour-blind can tell apart.
+# Okabe and Ito's colours, which the colour-blind can distinguish.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _GREY = "#bbbbbb"
 # More points than these are drawn small.

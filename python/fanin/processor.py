@@ -6,7 +6,7 @@
 >>> fanin.processor(select)  # doctest: +SKIP
 
 The collector starts such a program where the scenario says ``live.processor = ["python3", "choose.py"]``,
-and tells it where its socket is. Events lie in memory that this process can only read; fragments are views
+and gives it the path of its socket. Events lie in memory that this process can only read; fragments are views
 of it, and nothing is copied. A view is void when the function has returned: what is to be kept has to be
 copied.
 """
@@ -106,7 +106,7 @@ class Event:
         return (self[place] for place in range(self._count))
 
     def __contains__(self, source: object) -> bool:
-        """Tell whether there is a fragment of a source."""
+        """Return whether there is a fragment of a source."""
         return source in self._index()
 
     def fragment(self, source: int) -> Fragment:

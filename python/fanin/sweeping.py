@@ -60,7 +60,7 @@ class Point:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether its result is stored."""
+        """Return whether its result is stored."""
         return _fanin.is_stored(str(self.folder.parent), self.folder.name)
 
     @property
@@ -391,7 +391,7 @@ class _Terms:
 
     folder: str
     timeout: float | None
-    #: Tells this run from others in a worker's memory.
+    #: Distinguishes this run from others in a worker's memory.
     token: str
     #: That of Fanin where the sweep runs.
     version: str

@@ -424,7 +424,7 @@ class _Search:
                     point = self._point(one, duration, seed)
                 except ScenarioError as error:
                     # As in `fanin tune`, a combination that the scenario refuses is a trial.
-                    self._tell(one, "refused", problems(error)[0].message)
+                    self._report(one, "refused", problems(error)[0].message)
                     continue
                 points[point.folder.name] = point
                 keys.append((one, point.folder.name))
@@ -436,11 +436,11 @@ class _Search:
             opened = []
             for one, key, verdict in judged:
                 if verdict is None:
-                    self._tell(one, "failed", failed[key])
+                    self._report(one, "failed", failed[key])
                 elif self._goes_on(one, key, verdict, step, is_whole=duration is None):
                     opened.append(one)
         for one in opened:
-            self._tell(one, "complete")
+            self._report(one, "complete")
 
     def _point(self, one: _Open, duration: str | None, seed: int) -> Point:
         settings = one.settings if duration is None else {**one.settings, "run.duration": duration}
@@ -456,7 +456,7 @@ class _Search:
         step: int,
         is_whole: bool,
     ) -> bool:
-        """Take the result of a step; tell the study where the trial ends with it."""
+        """Take the result of a step; report it to the study where the trial ends with it."""
         value, far = verdict
         value = one.key_value if self.goal.key is not None else value
         if is_whole:
@@ -468,23 +468,23 @@ class _Search:
                 why = f"the result has no `{self.goal.name}`"
                 if "p99" in self.goal.name:
                     why += ": a 99th percentile needs 100 events or requests"
-                self._tell(one, "absent", why)
+                self._report(one, "absent", why)
                 return False
             one.values.append(value)
             if any(one.far.values()):
                 # Constraints hold with each seed, so that other seeds cannot help.
-                self._tell(one, "complete")
+                self._report(one, "complete")
                 return False
         if value is None:
             return True
         if step not in one.trial.storage.get_trial(one.trial._trial_id).intermediate_values:
             one.trial.report(sum(one.values) / len(one.values) if is_whole else value, step)
         if step + 1 < len(self.ladder) and one.trial.should_prune():
-            self._tell(one, "pruned")
+            self._report(one, "pruned")
             return False
         return True
 
-    def _tell(self, one: _Open, state: str, why: str = "") -> None:
+    def _report(self, one: _Open, state: str, why: str = "") -> None:
         """Finish a trial."""
         trial = one.trial
         for name, value in (("state", state), ("why", why), ("values", one.values), ("keys", one.folders)):

@@ -34,7 +34,7 @@ DOCUMENTS = (
 )
 # The pages whose scenarios others name.
 GUIDES = ("docs/first-scenario.md", "docs/tutorial.md")
-# A file that a document tells its reader to save, named in its first line or in the sentence before it.
+# A file that a document asks its reader to save, named in its first line or in the sentence before it.
 SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"\bSave this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command that goes on in the next line.
@@ -57,7 +57,7 @@ def examples() -> list[tuple[str, str]]:
 
 
 def saved(*documents: str) -> dict[str, str]:
-    """Return the files that documents tell their readers to save."""
+    """Return the files that documents ask their readers to save."""
     found: dict[str, str] = {}
     for document in documents:
         text = (ROOT / document).read_text()

@@ -1,4 +1,4 @@
-"""How panels are drawn: one style for all figures, with colours that the colour-blind can tell apart."""
+"""How panels are drawn: one style for all figures, with colours that the colour-blind can distinguish."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -102,7 +102,7 @@ FIGURES = (
         "higher.",
         "Nothing is dropped up to {a[12.6 MB].lossless} kB with 12.6 MB and {a[9.4 MB].lossless} kB with "
         "9.4 MB at 45 %. At 90 % it is {b[12.6 MB].lossless} and {b[9.4 MB].lossless} kB.",
-        "The steps of the scan are too wide to tell both thresholds apart. At 1584 kB the smaller memory "
+        "The steps of the scan are too wide to distinguish both thresholds. At 1584 kB the smaller memory "
         f"takes longer, as stated. {_MEASURED}",
     ),
     _distributions(
