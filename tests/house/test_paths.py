@@ -1,4 +1,4 @@
-"""Files that the pages for contributors name exist.
+"""Files of this repository that its pages name exist.
 
 `python tests/house/test_paths.py` prints each name that stands for no file, with its page.
 """
@@ -9,6 +9,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md")
+# Pages for users also name files of their own and of other projects: only our sources and folders count.
+USERS_PAGES = tuple(
+    name
+    for path in (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs/howto").glob("*.md")),
+    )
+    if (name := str(path.relative_to(ROOT))) not in PAGES
+)
 # A path in backticks, or the name of a source file in a figure.
 QUOTED = re.compile(r"`([\w.*/<>-]+)`")
 FILE = re.compile(r"[\w/-]*\w\.(?:rs|py|sh|toml|md|json)\b")
@@ -35,12 +45,18 @@ def missing() -> list[tuple[str, str]]:
     """Return each page with a path that is neither a path from the root nor the end of one."""
     files = tracked()
     ends = {name[at + 1 :] for name in files for at, sign in enumerate(name) if sign == "/"}
+    folders = {name.split("/")[0] for name in files if "/" in name}
     return [
         (page, name)
-        for page in PAGES
+        for page in (*PAGES, *USERS_PAGES)
         for name in sorted(named((ROOT / page).read_text()))
-        if name not in files and name not in ends
+        if name not in files and name not in ends and (page in PAGES or is_ours(name, folders))
     ]
+
+
+def is_ours(name: str, folders: set[str]) -> bool:
+    """Return whether a path is of this repository: a source in Rust, or below one of its folders."""
+    return name.endswith(".rs") or ("/" in name and name.split("/")[0] in folders)
 
 
 def test_named_files_exist() -> None:
@@ -53,6 +69,9 @@ def test_a_missing_file_is_found() -> None:
     }
     assert named("```\n  x ──▶ none.rs: text\n```") == {"none.rs"}
     assert not named("`crates/sim/src/techniques/NAME/`, `x == y`")
+    folders = {"crates", "tests"}
+    assert all(is_ours(name, folders) for name in ("tests/port.rs", "none.rs", "tests/none/run.py"))
+    assert not any(is_ours(name, folders) for name in ("rack.toml", "tools/testing", "choose.py"))
 
 
 if __name__ == "__main__":

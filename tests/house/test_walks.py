@@ -11,10 +11,11 @@ KEYS = {"tor.buffering", "shaping.credits"}
 # The most files from a key to its effect, in the simulator and in the live switch.
 FILES_MAX = 5
 
-# The rooms that `tor.buffering` passes on each side.
+# The rooms that `tor.buffering` passes on each side, and the planner, which asks for limits alone.
 SIDES = {
     "simulator": ("scenario/src/types", "network/src", "queueing/src", "sim/src"),
     "live": ("scenario/src/types", "testbed/src", "switch/src", "queueing/src"),
+    "planner": ("plan/src",),
 }
 # The key or a scheme, also as the variant of an enum. `Voq` alone is a limit as well.
 SCHEME = re.compile(
@@ -83,6 +84,10 @@ def test_no_other_file_of_a_side_names_a_scheme(side: str) -> None:
     walk = {file for name, file, _ in walks() if name == f"tor.buffering, {side}"}
     assert len(walk & SCHEMES) == 1, "a walk ends in the file of one scheme"
     assert named_by(side) == walk | SCHEMES | {file for file in NO_STEP if file.startswith(crates(side))}
+
+
+def test_the_planner_names_no_scheme() -> None:
+    assert not named_by("planner"), "ask the switch's layout"
 
 
 @pytest.mark.parametrize("side", ["simulator", "live"])
