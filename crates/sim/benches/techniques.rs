@@ -49,6 +49,7 @@ const ON_THE_RACK: &[Technique] = &[
     ("priority flow control", &["tor.pause.mode=priority"]),
     ("daqrings at the rack", &["tor.buffering=daqring", "tor.daqring.rate=0.95 Gb/s"]),
     ("Fastpass", &["shaping.method=fastpass"]),
+    ("paced credits", &["shaping.method=paced-credits"]),
 ];
 
 fn scenario((preset, sets): Plain, more: &[&str]) -> Scenario {
