@@ -4,7 +4,7 @@
 //! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
 //! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) use a linear shift. In phase `k` source `i`
 //! sends to destination `(i + k) mod N`, so that two sources never share a destination's link. If one side has fewer
-//! hosts, or some have died, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all
+//! hosts, or some have failed, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all
 //! other hosts keep their turns.
 
 use alloc::collections::VecDeque;
@@ -100,7 +100,7 @@ pub struct PhaseBarrier {
     pending_count: u32,
     sources: Vec<bool>,
     destinations: Vec<bool>,
-    begun: bool,
+    has_begun: bool,
     excluded: VecDeque<ShiftHost>,
     counters: BarrierCounters,
     /// Transfers of sources excluded before their report.
@@ -119,7 +119,7 @@ impl PhaseBarrier {
             pending_count: 0,
             sources: vec![true; shift.sources as usize],
             destinations: vec![true; shift.destinations as usize],
-            begun: false,
+            has_begun: false,
             excluded: VecDeque::new(),
             counters: BarrierCounters::default(),
             missed: 0,
@@ -150,7 +150,7 @@ impl PhaseBarrier {
 
     /// Returns true once after each start of a phase: its sources may send.
     pub fn poll_begun(&mut self) -> bool {
-        core::mem::take(&mut self.begun)
+        core::mem::take(&mut self.has_begun)
     }
 
     /// Returns the next host that was excluded; `None` if there is none.
@@ -277,7 +277,7 @@ impl PhaseBarrier {
             let places = u64::from(self.shift.phases());
             self.counters.empty += places - u64::from(self.pending_count);
             if self.pending_count > 0 {
-                (self.began, self.begun) = (now, true);
+                (self.began, self.has_begun) = (now, true);
                 return;
             }
             self.counters.phases += 1;

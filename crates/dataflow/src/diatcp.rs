@@ -122,9 +122,9 @@ impl WindowShares {
         self.has_changed
     }
 
-    /// Divides the window again if senders or deadlines have changed. For each changed share, calls `tell` with the
+    /// Divides the window again if senders or deadlines have changed. For each changed share, calls `on_change` with the
     /// sender, the new share in segments, and true if the share grew.
-    pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
+    pub fn share_out(&mut self, now: Instant, mut on_change: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;
         }
@@ -139,7 +139,7 @@ impl WindowShares {
         for (debtor, share) in self.debtors.iter_mut().zip(shares) {
             let before = debtor.share.replace(share);
             if before != Some(share) {
-                tell(debtor.sender, share, before.is_none_or(|before| share > before));
+                on_change(debtor.sender, share, before.is_none_or(|before| share > before));
             }
         }
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_whose_share_changed() {
+    fn reports_changed_shares() {
         let mut shares = WindowShares::new(12, Duration::from_millis(5), false);
         let changed = |shares: &mut WindowShares| {
             let mut changed = Vec::new();

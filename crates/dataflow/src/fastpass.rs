@@ -122,7 +122,7 @@ struct PairGroup {
 impl PairGroup {
     #[inline]
     fn is_free(&self, links: &Links, start: u64) -> bool {
-        links.is_free(self.links[0], start) & links.is_free(self.links[1], start)
+        links.is_free(self.links[0], start) && links.is_free(self.links[1], start)
     }
 
     /// Returns the rank and place of the first pair, from `place` on, with a free path and without a turn in this

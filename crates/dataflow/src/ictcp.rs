@@ -33,7 +33,7 @@ struct Incoming {
     throughput: f64,
     lags: u8,
     /// True in slow start, where the window doubles. Ends when growth is refused, or the throughput stays low.
-    slow_start: bool,
+    is_in_slow_start: bool,
 }
 
 /// The connections into one host.
@@ -101,8 +101,14 @@ impl Ictcp {
             connections: 0,
             windows: 0,
         });
-        let new =
-            Incoming { window: WINDOW_MIN, bytes: 0, since: 0, throughput: 0.0, lags: 0, slow_start: true };
+        let new = Incoming {
+            window: WINDOW_MIN,
+            bytes: 0,
+            since: 0,
+            throughput: 0.0,
+            lags: 0,
+            is_in_slow_start: true,
+        };
         interface.connections += 1;
         interface.windows += WINDOW_MIN;
         let place = end as usize;
@@ -181,19 +187,19 @@ impl Ictcp {
         let before = one.window;
         if off <= NEAR || off <= f64::from(mss) / window {
             one.lags = 0;
-            let more = if one.slow_start { one.window } else { 1 };
+            let more = if one.is_in_slow_start { one.window } else { 1 };
             let costs = f64::from(more * mss) / (rtt_ps as f64 / 1e12);
             if may_grow && costs <= interface.quota {
                 interface.quota -= costs;
                 one.window += more;
             } else if may_grow {
-                one.slow_start = false;
+                one.is_in_slow_start = false;
             }
         } else if off >= FAR {
             one.lags += 1;
             if one.lags >= LAGS {
                 one.lags = 0;
-                one.slow_start = false;
+                one.is_in_slow_start = false;
                 one.window -= 1;
             }
         } else {

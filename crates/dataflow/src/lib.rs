@@ -1,6 +1,6 @@
 //! The decisions of a data-acquisition system, as state machines without I/O.
 //!
-//! Five roles: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`] (thesis §3.7).
+//! Five roles of event building: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`] (thesis §3.7).
 //! Each is one struct with inputs and outputs for a driver: the simulator through simulated TCP, the live processes
 //! through sockets. A driver
 //!
@@ -8,8 +8,10 @@
 //! 2. then drains `poll_transmit` (messages to send) and `poll_record` (occurrences, for the result files),
 //! 3. and asks `poll_deadline` for the time of the next `handle_deadline`, if nothing else happens before.
 //!
-//! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
-//! [`Ictcp`], [`LinearShift`] (barrel shifter) and [`Sird`].
+//! The barrier workloads have two machines with the same inputs and outputs: [`Aggregator`] and [`BarrierSender`].
+//!
+//! The crate also has the decisions of techniques against incast: [`CreditPool`] (credits), [`PacedCredits`], [`Arbiter`]
+//! (Fastpass), [`WindowShares`] (DIATCP), [`Ictcp`], [`LinearShift`] (barrel shifter) and [`Sird`].
 //!
 //! No code of this crate reads a clock, opens a socket or starts a thread; the configuration seeds the random numbers.
 //! Messages are generic over their payload, which the roles never read. In the simulator it is a length

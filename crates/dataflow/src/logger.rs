@@ -112,7 +112,7 @@ pub struct Logger<P> {
     writing: BTreeMap<StoreId, Writing>,
     jobs: VecDeque<WriteJob<P>>,
     next_id: StoreId,
-    refusing: bool,
+    is_refusing: bool,
     disk_free: Instant,
     timers: Timers<StoreId>,
     out: VecDeque<(Peer, Message<P>)>,
@@ -140,7 +140,7 @@ impl<P: FragmentPayload> Logger<P> {
             writing: BTreeMap::new(),
             jobs: VecDeque::new(),
             next_id: StoreId(0),
-            refusing: false,
+            is_refusing: false,
             disk_free: Instant::START,
             timers: Timers::new(),
             out: VecDeque::new(),
@@ -192,7 +192,7 @@ impl<P: FragmentPayload> Logger<P> {
                 if self.places.contains_key(&key) || self.granted.contains_key(&key) {
                     return Ok(());
                 }
-                if self.refusing || self.offers.len() >= self.config.offers_max as usize {
+                if self.is_refusing || self.offers.len() >= self.config.offers_max as usize {
                     self.counters.refused += 1;
                     self.out.push_back((peer, Message::Refuse { event }));
                 } else {
@@ -269,7 +269,7 @@ impl<P: FragmentPayload> Logger<P> {
     /// Handles a disk that is full, or has space again. While the disk is full, offers are refused, and collectors try
     /// other loggers.
     pub fn handle_disk_full(&mut self, full: bool) {
-        self.refusing = full;
+        self.is_refusing = full;
         if full {
             self.places.clear();
             for (collector, event, _) in core::mem::take(&mut self.offers).into_values() {

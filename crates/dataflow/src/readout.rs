@@ -109,7 +109,7 @@ pub struct Readout<P, S> {
     kept: VecDeque<Option<u64>>,
     /// The number of lost connections of each collector.
     connections: Vec<u32>,
-    supervisor_up: bool,
+    is_supervisor_up: bool,
     /// True if the readout stops in order; the supervisor then assigns nothing.
     is_stopping: bool,
     full_since: Option<Instant>,
@@ -137,7 +137,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             base: L1Id(0),
             kept: VecDeque::new(),
             connections: Vec::new(),
-            supervisor_up: false,
+            is_supervisor_up: false,
             is_stopping: false,
             full_since: None,
             out: VecDeque::new(),
@@ -187,7 +187,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     /// Handles a new connection. The supervisor receives XOFF if memory is full or the readout stops in order.
     pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
         if peer == Peer::Supervisor {
-            self.supervisor_up = true;
+            self.is_supervisor_up = true;
             if self.is_stopping || self.full_since.is_some() {
                 self.out.push_back((Peer::Supervisor, Message::Flow { stop: true }));
             }
@@ -198,7 +198,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     /// dropped when they fall due.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         match peer {
-            Peer::Supervisor => self.supervisor_up = false,
+            Peer::Supervisor => self.is_supervisor_up = false,
             Peer::Collector(collector) => {
                 let index = usize::from(collector);
                 if self.connections.len() <= index {
@@ -214,14 +214,14 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     /// deleted.
     pub fn handle_stop(&mut self) {
         let says = !core::mem::replace(&mut self.is_stopping, true) && self.full_since.is_none();
-        if says && self.supervisor_up {
+        if says && self.is_supervisor_up {
             self.out.push_back((Peer::Supervisor, Message::Flow { stop: true }));
         }
     }
 
     /// Returns true if no answer is in preparation, and no supervisor is connected or no fragment is kept.
     pub fn is_idle(&self) -> bool {
-        self.answers_count == 0 && (!self.supervisor_up || self.counters.events == 0)
+        self.answers_count == 0 && (!self.is_supervisor_up || self.counters.events == 0)
     }
 
     /// Handles a message.
@@ -392,7 +392,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             self.full_since = Some(now);
             self.counters.xoffs += 1;
         }
-        if self.supervisor_up && !self.is_stopping {
+        if self.is_supervisor_up && !self.is_stopping {
             self.out.push_back((Peer::Supervisor, Message::Flow { stop: full }));
         }
     }

@@ -90,7 +90,7 @@ impl<P: FragmentPayload> Collector<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, blocked: Blocked) {
         let link = &mut self.readouts[usize::from(blocked.readout)];
-        if link.up {
+        if link.is_up {
             self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
         } else if now < link.give_up {
             if link.stalled.is_empty() {
@@ -111,7 +111,7 @@ impl<P: FragmentPayload> Collector<P> {
             let Blocked { slot: key, readout, retries, mut fragments, planned } = blocked;
             let mut cost = fragments.len();
             assert!(cost > 0 && planned <= now, "a request of nothing, or planned later");
-            if !self.readouts[usize::from(readout)].up {
+            if !self.readouts[usize::from(readout)].is_up {
                 self.credits.give_back(cost);
                 self.enqueue(now, blocked);
                 continue;
@@ -264,7 +264,7 @@ impl<P: FragmentPayload> Collector<P> {
 
     pub(super) fn readout_connected(&mut self, readout: u16) {
         let Some(link) = self.readouts.get_mut(usize::from(readout)) else { return };
-        link.up = true;
+        link.is_up = true;
         for events in link.owed.drain(..) {
             self.out.push_back((Peer::Readout(readout), Message::Clear(events)));
         }
@@ -276,8 +276,10 @@ impl<P: FragmentPayload> Collector<P> {
     }
 
     pub(super) fn readout_closed(&mut self, now: Instant, readout: u16) {
-        let Some(link) = self.readouts.get_mut(usize::from(readout)).filter(|link| link.up) else { return };
-        link.up = false;
+        let Some(link) = self.readouts.get_mut(usize::from(readout)).filter(|link| link.is_up) else {
+            return;
+        };
+        link.is_up = false;
         link.give_up = later(now, self.config.readout_wait);
         for tag in self.pending.tags_to(readout) {
             let Some(PendingRequest { slot, cost, paced, retries, fragments, sent, .. }) =

@@ -259,7 +259,7 @@ impl<P: FragmentPayload> Collector<P> {
             (None, RequestOrder::Fixed | RequestOrder::Random) => (0..readouts as u16).collect(),
         };
         let link = |&fragments: &u16| ReadoutLink {
-            up: false,
+            is_up: false,
             give_up: later(Instant::START, config.readout_wait),
             stalled: Vec::new(),
             owed: VecDeque::new(),
@@ -316,7 +316,7 @@ impl<P: FragmentPayload> Collector<P> {
                 };
                 self.out.push_back((peer, Message::Hello(Box::new(hello))));
                 if self.is_stopping {
-                    self.tell_supervisor(Message::Flow { stop: true });
+                    self.send_to_supervisor(Message::Flow { stop: true });
                 }
             }
             Peer::Readout(readout) => self.readout_connected(readout),
@@ -347,7 +347,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// [`Self::has_left`] is true, no further event arrives.
     pub fn handle_stop(&mut self) {
         if !core::mem::replace(&mut self.is_stopping, true) {
-            self.tell_supervisor(Message::Flow { stop: true });
+            self.send_to_supervisor(Message::Flow { stop: true });
         }
     }
 
@@ -509,7 +509,7 @@ impl<P: FragmentPayload> Collector<P> {
             CollectorTimer::OfferAgain(key) => self.slots.find(key).is_none(),
             CollectorTimer::GiveUp(readout, at) => {
                 let link = &self.readouts[usize::from(readout)];
-                link.up || link.give_up != at
+                link.is_up || link.give_up != at
             }
         }
     }

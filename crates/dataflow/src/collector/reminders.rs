@@ -27,7 +27,7 @@ impl<P: FragmentPayload> Collector<P> {
             };
             let link = &mut self.readouts[usize::from(readout)];
             let (Some(slot), Some(credit)) = (self.slots.find(slot), credit) else { continue };
-            if !link.up || sent < link.reminded {
+            if !link.is_up || sent < link.reminded {
                 continue;
             }
             let copies = paced.on_late(readout, credit);

@@ -15,7 +15,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Offers a complete event to a logger. Without loggers, it is finished.
     pub(super) fn offer_first(&mut self, now: Instant, index: u32) {
         if self.loggers.is_empty() {
-            let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Accepted };
+            let outcome = if self.slots[index].is_debug { Outcome::Debug } else { Outcome::Accepted };
             self.finish(now, index, outcome);
         } else {
             self.offer(now, index, None);
@@ -67,11 +67,11 @@ impl<P: FragmentPayload> Collector<P> {
         let slot = &mut self.slots[index];
         slot.phase = Phase::Sent(logger);
         slot.sends = slot.sends.saturating_add(1);
-        let stream = if slot.debug { EventStream::Debug } else { EventStream::Physics };
+        let stream = if slot.is_debug { EventStream::Debug } else { EventStream::Physics };
         let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
         // The collector keeps a copy until the event is on the logger's disk.
         let message = Message::Event { event, stream, missing, payload: slot.payload.clone() };
-        if self.config.clear_before_stored && !core::mem::replace(&mut slot.cleared, true) {
+        if self.config.clear_before_stored && !core::mem::replace(&mut slot.is_cleared, true) {
             self.clear_later(now, event);
         }
         self.out.push_back((Peer::Logger(logger), message));
@@ -177,7 +177,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
         let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
         for (readout, link) in self.readouts.iter_mut().enumerate() {
-            if link.up {
+            if link.is_up {
                 self.out.push_back((Peer::Readout(readout as u16), Message::Clear(events.clone())));
             } else {
                 if link.owed.len() >= CLEARS_OWED_MAX {

@@ -32,7 +32,7 @@ pub(crate) struct EventSlot<P> {
     pub(crate) event: L1Id,
     pub(crate) unit: Option<u16>,
     /// True if it goes to the debug stream undecided.
-    pub(crate) debug: bool,
+    pub(crate) is_debug: bool,
     pub(crate) region: Selection,
     pub(crate) result: P,
     pub(crate) payload: P,
@@ -52,7 +52,7 @@ pub(crate) struct EventSlot<P> {
     /// Number of times it was sent to a logger.
     pub(crate) sends: u16,
     /// True if it was added to a clear for the readouts.
-    pub(crate) cleared: bool,
+    pub(crate) is_cleared: bool,
 }
 
 /// An event in a slot; the slot may have another event later.
@@ -82,7 +82,7 @@ impl<P: Default> EventSlots<P> {
                 generation: 0,
                 event,
                 unit: None,
-                debug: false,
+                is_debug: false,
                 region: Selection::Rest,
                 result: P::default(),
                 payload: P::default(),
@@ -96,7 +96,7 @@ impl<P: Default> EventSlots<P> {
                 missing: 0,
                 offers: 0,
                 sends: 0,
-                cleared: false,
+                is_cleared: false,
             });
             self.slots.len() as u32 - 1
         });
@@ -106,7 +106,7 @@ impl<P: Default> EventSlots<P> {
         slot.generation = slot.generation.wrapping_add(1);
         slot.event = event;
         slot.unit = Some(unit);
-        slot.debug = false;
+        slot.is_debug = false;
         slot.region = region;
         slot.result = result;
         slot.requested.clear();
@@ -119,7 +119,7 @@ impl<P: Default> EventSlots<P> {
         slot.missing = 0;
         slot.offers = 0;
         slot.sends = 0;
-        slot.cleared = false;
+        slot.is_cleared = false;
         index
     }
 

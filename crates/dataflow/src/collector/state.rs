@@ -29,7 +29,7 @@ impl SupervisorLink {
 
 #[derive(Debug)]
 pub(super) struct ReadoutLink {
-    pub(super) up: bool,
+    pub(super) is_up: bool,
     /// Time at which its fragments are given up, while it is down.
     pub(super) give_up: Instant,
     /// Requests that wait for the readout to return.

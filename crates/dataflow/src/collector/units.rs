@@ -145,7 +145,7 @@ impl<P: FragmentPayload> Collector<P> {
         let slot = &mut self.slots[index];
         assert_eq!(slot.unit, Some(unit), "a unit loses its own event");
         slot.unit = None;
-        slot.debug = true;
+        slot.is_debug = true;
         slot.phase = Phase::Building;
         let event = slot.event;
         self.shipping += 1;
@@ -162,24 +162,24 @@ impl<P: FragmentPayload> Collector<P> {
             assert!(!self.withheld.contains(&unit), "a unit is withheld twice");
             self.withheld.push(unit);
             if let Some(done) = done {
-                self.tell_supervisor(Message::Done(done));
+                self.send_to_supervisor(Message::Done(done));
             }
         } else {
             self.announced[usize::from(unit)] = true;
-            self.tell_supervisor(Message::Ready { unit, done });
+            self.send_to_supervisor(Message::Ready { unit, done });
         }
     }
 
     /// Finishes an event without a unit.
     pub(super) fn finish(&mut self, now: Instant, index: u32, outcome: Outcome) {
-        let (event, cleared) = (self.slots[index].event, self.slots[index].cleared);
+        let (event, is_cleared) = (self.slots[index].event, self.slots[index].is_cleared);
         self.slots.remove(index);
-        if !cleared {
+        if !is_cleared {
             self.clear_later(now, event);
         }
         let done = FinishedEvent { event, outcome };
         self.remember(done);
-        self.tell_supervisor(Message::Done(done));
+        self.send_to_supervisor(Message::Done(done));
         self.one_less_shipping();
     }
 
@@ -193,7 +193,7 @@ impl<P: FragmentPayload> Collector<P> {
         // than places.
         while let Some(unit) = self.withheld.pop() {
             self.announced[usize::from(unit)] = true;
-            self.tell_supervisor(Message::Ready { unit, done: None });
+            self.send_to_supervisor(Message::Ready { unit, done: None });
         }
     }
 
@@ -241,7 +241,7 @@ impl<P: FragmentPayload> Collector<P> {
         self.done.push_back(done);
     }
 
-    pub(super) fn tell_supervisor(&mut self, message: Message<P>) {
+    pub(super) fn send_to_supervisor(&mut self, message: Message<P>) {
         if self.link != SupervisorLink::Down {
             self.out.push_back((Peer::Supervisor, message));
         }

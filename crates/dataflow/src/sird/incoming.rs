@@ -11,11 +11,11 @@ pub(super) struct InStream {
     /// All bytes below this offset have arrived.
     pub(super) delivered: u64,
     /// Ranges that have arrived beyond `delivered`, in order.
-    pub(super) islands: Vec<(u64, u64)>,
+    pub(super) ranges: Vec<(u64, u64)>,
     /// Offset below which the sender has sent all bytes, or has credit to send them.
     pub(super) expected: u64,
     /// Scheduled messages that still need credit, in order.
-    pub(super) wanting: VecDeque<InMessage>,
+    pub(super) uncredited: VecDeque<InMessage>,
     /// Bytes of granted credit without data so far.
     pub(super) outstanding: u32,
     pub(super) bucket: SenderBucket,
@@ -88,32 +88,32 @@ impl InStream {
             return 0;
         }
         let start = start.max(self.delivered);
-        if start == self.delivered && self.islands.is_empty() {
+        if start == self.delivered && self.ranges.is_empty() {
             self.delivered = end;
             return end - start;
         }
-        let known = |islands: &[(u64, u64)]| -> u64 { islands.iter().map(|(from, to)| to - from).sum() };
-        let before = self.delivered + known(&self.islands);
+        let known = |ranges: &[(u64, u64)]| -> u64 { ranges.iter().map(|(from, to)| to - from).sum() };
+        let before = self.delivered + known(&self.ranges);
         // Joins the range with all ranges that it touches.
-        let first = self.islands.partition_point(|&(_, to)| to < start);
-        let last = self.islands.partition_point(|&(from, _)| from <= end);
+        let first = self.ranges.partition_point(|&(_, to)| to < start);
+        let last = self.ranges.partition_point(|&(from, _)| from <= end);
         let (mut from, mut to) = (start, end);
         if first < last {
-            from = from.min(self.islands[first].0);
-            to = to.max(self.islands[last - 1].1);
+            from = from.min(self.ranges[first].0);
+            to = to.max(self.ranges[last - 1].1);
         }
-        self.islands.splice(first..last, [(from, to)]);
-        assert!(self.islands.is_sorted_by(|before, next| before.1 < next.0), "ranges that touch are one");
-        if self.islands[0].0 <= self.delivered {
-            self.delivered = self.islands.remove(0).1;
+        self.ranges.splice(first..last, [(from, to)]);
+        assert!(self.ranges.is_sorted_by(|before, next| before.1 < next.0), "ranges that touch are one");
+        if self.ranges[0].0 <= self.delivered {
+            self.delivered = self.ranges.remove(0).1;
         }
-        self.delivered + known(&self.islands) - before
+        self.delivered + known(&self.ranges) - before
     }
 
     /// Returns the ranges that are expected and have not arrived, in order.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
-        let starts = core::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
-        let ends = self.islands.iter().map(|island| island.0).chain([self.expected]);
+        let starts = core::iter::once(self.delivered).chain(self.ranges.iter().map(|range| range.1));
+        let ends = self.ranges.iter().map(|range| range.0).chain([self.expected]);
         starts.zip(ends).filter(|(start, end)| start < end)
     }
 }

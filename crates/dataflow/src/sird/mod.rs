@@ -47,7 +47,7 @@ struct OutStream {
     /// Messages that are not acknowledged as a whole, in order.
     messages: VecDeque<OutMessage>,
     /// Number of messages, from the back, without a request for credit.
-    unasked: usize,
+    unrequested: usize,
     /// Ranges to send again.
     resend: VecDeque<(u64, u64)>,
     deadline: Option<u64>,
@@ -137,9 +137,9 @@ impl Sird {
                 outgoing: OutStream::default(),
                 incoming: InStream {
                     delivered: 0,
-                    islands: Vec::new(),
+                    ranges: Vec::new(),
                     expected: 0,
-                    wanting: VecDeque::new(),
+                    uncredited: VecDeque::new(),
                     outstanding: 0,
                     bucket: SenderBucket::new(&receivers[receiver].bounds),
                     place: None,
@@ -177,7 +177,7 @@ impl Sird {
         let start = out.written;
         out.written += bytes;
         out.messages.push_back(OutMessage { start, end: out.written, scheduled: bytes > end.unscheduled });
-        out.unasked += 1;
+        out.unrequested += 1;
         out.written
     }
 
@@ -190,9 +190,9 @@ impl Sird {
         }
         let out = &mut end.outgoing;
         let wait = (2 * self.timeout) << out.backoff;
-        while out.unasked > 0 {
-            let message = out.messages[out.messages.len() - out.unasked];
-            out.unasked -= 1;
+        while out.unrequested > 0 {
+            let message = out.messages[out.messages.len() - out.unrequested];
+            out.unrequested -= 1;
             out.deadline = Some(now + wait);
             if message.scheduled {
                 let OutMessage { start, end, scheduled } = message;
@@ -332,13 +332,14 @@ impl Sird {
             // The data were sent, and have not arrived.
             incoming.expected = incoming.expected.max(until);
             self.miss(index, now);
-        } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
+        } else if start < incoming.expected
+            && !incoming.uncredited.iter().any(|message| message.start == start)
         {
             // All credit of the message was granted. This packet replaces the last credit packet, if that was lost.
             end.control.push_back(SirdPacket::Credit { until: incoming.expected });
             self.counters.credits += 1;
             self.touched.push(index);
-        } else if let Some(message) = incoming.wanting.iter().find(|message| message.start == start) {
+        } else if let Some(message) = incoming.uncredited.iter().find(|message| message.start == start) {
             if message.credited > start {
                 end.control.push_back(SirdPacket::Credit { until: message.credited });
                 self.counters.credits += 1;
@@ -348,8 +349,8 @@ impl Sird {
             let receiver = &mut self.receivers[end.receiver as usize];
             receiver.asked += 1;
             let message = InMessage { start, end: until, credited: start, number: receiver.asked };
-            let place = incoming.wanting.partition_point(|message| message.start < start);
-            incoming.wanting.insert(place, message);
+            let place = incoming.uncredited.partition_point(|message| message.start < start);
+            incoming.uncredited.insert(place, message);
         }
         self.reconsider(index);
         self.give(index, now);
@@ -386,7 +387,7 @@ impl Sird {
         let end = &mut self.ends[index as usize];
         let receiver = &mut self.receivers[end.receiver as usize];
         let incoming = &mut end.incoming;
-        let place = incoming.wanting.front().and_then(|message| {
+        let place = incoming.uncredited.front().and_then(|message| {
             // All messages before it must be announced, so that one offset describes the credit.
             (message.start <= incoming.expected).then(|| match self.policy {
                 CreditPolicy::SmallestRemaining => (message.end - message.credited, message.number),
@@ -420,7 +421,7 @@ impl Sird {
             let (ends, mss) = (&self.ends, self.mss);
             let next = receiver.waiting.iter().find_map(|&(_, _, index)| {
                 let incoming = &ends[index as usize].incoming;
-                let message = incoming.wanting.front()?;
+                let message = incoming.uncredited.front()?;
                 let bytes = (message.end - message.credited).min(u64::from(mss)) as u32;
                 (incoming.outstanding + bytes <= incoming.bucket.bytes()).then_some((index, bytes))
             });
@@ -430,11 +431,11 @@ impl Sird {
             }
             let end = &mut self.ends[index as usize];
             let incoming = &mut end.incoming;
-            let message = incoming.wanting.front_mut().expect("it wants credit");
+            let message = incoming.uncredited.front_mut().expect("it wants credit");
             message.credited += u64::from(bytes);
             let until = message.credited;
             if message.credited == message.end {
-                incoming.wanting.pop_front();
+                incoming.uncredited.pop_front();
             }
             incoming.expected = incoming.expected.max(until);
             incoming.deadline.get_or_insert(now + self.timeout);

@@ -112,7 +112,7 @@ impl<P: FragmentPayload> Supervisor<P> {
 
     /// Sorts the announcements before the first event, and adds these units to the pool. Later calls have no effect.
     fn begin(&mut self) {
-        if core::mem::replace(&mut self.started, true) {
+        if core::mem::replace(&mut self.has_started, true) {
             return;
         }
         let layout = &self.layout;
@@ -155,7 +155,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     fn flush_clear(&mut self, now: Instant) {
         let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
         for (readout, state) in self.readouts.iter().enumerate() {
-            if state.up {
+            if state.is_up {
                 self.out.push_back((Peer::Readout(readout as u16), Message::Clear(events.clone())));
             }
         }

@@ -40,7 +40,7 @@ pub struct Supervisor<P> {
     free_count: u32,
     /// Units that announced themselves before the first event.
     announced: Vec<u32>,
-    started: bool,
+    has_started: bool,
     collectors: Vec<CollectorState<P>>,
     /// The earliest time at which the events of a lost collector are taken, if a collector is lost.
     give_up: Option<Instant>,
@@ -74,7 +74,7 @@ pub struct Supervisor<P> {
 
 struct CollectorState<P> {
     /// True if the collector is connected and has sent its hello.
-    up: bool,
+    is_up: bool,
     outstanding: Vec<Outstanding<P>>,
     /// Events that were taken from the collector, and that it may still finish.
     taken: Vec<L1Id>,
@@ -90,8 +90,8 @@ struct Outstanding<P> {
 
 #[derive(Clone, Copy)]
 struct ReadoutState {
-    up: bool,
-    full: bool,
+    is_up: bool,
+    is_full: bool,
     /// The readout has the clears of all finished events before this one.
     missed_from: L1Id,
     /// The time of its latest connection, and the value of `cleared_count` then.
@@ -100,7 +100,7 @@ struct ReadoutState {
 
 impl ReadoutState {
     const fn new(missed_from: L1Id) -> Self {
-        Self { up: false, full: false, missed_from, connected: (Instant::START, 0) }
+        Self { is_up: false, is_full: false, missed_from, connected: (Instant::START, 0) }
     }
 }
 
@@ -112,13 +112,13 @@ impl<P: FragmentPayload> Supervisor<P> {
     pub fn new(config: SupervisorConfig<P>) -> Result<Self, SupervisorError> {
         config.validate()?;
         let layout = UnitLayout::new(&config.units);
-        let collector = || CollectorState { up: false, outstanding: vec![], taken: vec![], give_up: None };
+        let collector = || CollectorState { is_up: false, outstanding: vec![], taken: vec![], give_up: None };
         Ok(Self {
             pool: config.policy.build(config.tie_break, &layout),
             free: vec![false; layout.units()],
             free_count: 0,
             announced: Vec::new(),
-            started: false,
+            has_started: false,
             collectors: (0..layout.collectors()).map(|_| collector()).collect(),
             give_up: None,
             readouts: vec![ReadoutState::new(config.first_event); usize::from(config.readouts)],
@@ -145,7 +145,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         })
     }
 
-    /// Takes over from a supervisor that died, with the values of that supervisor's journal. `next` is the next event
+    /// Takes over from a supervisor that failed, with the values of that supervisor's journal. `next` is the next event
     /// to assign; `outstanding` are the unfinished events and their collectors.
     ///
     /// Collectors that say hello within the re-assignment delay keep their events.
@@ -201,12 +201,12 @@ impl<P: FragmentPayload> Supervisor<P> {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
-                    (state.up, state.connected) = (true, (now, self.cleared_count));
+                    (state.is_up, state.connected) = (true, (now, self.cleared_count));
                     let missed_from = state.missed_from;
                     self.clear_again(peer, missed_from);
                 }
             }
-            // A new connection means that the old one is dead, even if it seems open.
+            // A new connection means that the old one has ended, even if it seems open.
             Peer::Collector(_) => self.handle_closed(now, peer),
             Peer::Supervisor | Peer::Standby | Peer::Logger(_) => {}
         }
@@ -218,12 +218,12 @@ impl<P: FragmentPayload> Supervisor<P> {
             Peer::Readout(readout) => {
                 let mut missed_from = self.oldest_missed();
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
-                    self.readouts_full -= u32::from(state.full);
+                    self.readouts_full -= u32::from(state.is_full);
                     // Clears that were sent again may have been lost, too, if the connection was short.
                     let (connected, before) = state.connected;
                     let is_short = now < later(connected, self.config.clear_on_way_max)
                         || self.cleared_count - before < CLEARED_KEPT_MIN as u64;
-                    if !state.up || is_short {
+                    if !state.is_up || is_short {
                         missed_from = state.missed_from.min(missed_from);
                     }
                     *state = ReadoutState::new(missed_from);
@@ -231,10 +231,10 @@ impl<P: FragmentPayload> Supervisor<P> {
             }
             Peer::Collector(collector) => {
                 let Some(state) = self.collectors.get_mut(usize::from(collector)) else { return };
-                if !state.up {
+                if !state.is_up {
                     return;
                 }
-                state.up = false;
+                state.is_up = false;
                 state.give_up = Some(later(now, self.config.reassign_delay));
                 self.give_up = self.give_up.min(state.give_up).or(state.give_up);
                 for unit in self.layout.units_of(collector) {
@@ -260,7 +260,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         let unexpected = |message: &Message<P>, why| Unexpected { peer, message: message.name(), why };
         match (peer, message) {
             (Peer::Collector(collector), message) if usize::from(collector) < self.collectors.len() => {
-                let up = self.collectors[usize::from(collector)].up;
+                let is_up = self.collectors[usize::from(collector)].is_up;
                 match message {
                     Message::Hello(hello) => {
                         if hello.idle.iter().any(|&unit| self.layout.unit(collector, unit).is_none()) {
@@ -268,7 +268,7 @@ impl<P: FragmentPayload> Supervisor<P> {
                         }
                         self.hello(now, collector, &hello);
                     }
-                    message if !up => return Err(unexpected(&message, "it comes before hello")),
+                    message if !is_up => return Err(unexpected(&message, "it comes before hello")),
                     Message::Ready { unit, done } => {
                         let number = self
                             .layout
@@ -294,8 +294,8 @@ impl<P: FragmentPayload> Supervisor<P> {
             }
             (Peer::Readout(readout), Message::Flow { stop }) if readout < self.config.readouts => {
                 let state = &mut self.readouts[usize::from(readout)];
-                if state.full != stop {
-                    state.full = stop;
+                if state.is_full != stop {
+                    state.is_full = stop;
                     if stop {
                         self.readouts_full += 1;
                     } else {
@@ -317,8 +317,8 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.pump(now);
     }
 
-    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]). Returns false if it is refused, as
-    /// `triggers_max` are held.
+    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]): for a driver with a real trigger, which neither
+    /// the simulator nor the live system has. Returns false if it is refused, as `triggers_max` are held.
     pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
         if self.is_stopping {
             return false;
@@ -402,7 +402,10 @@ impl<P: FragmentPayload> Supervisor<P> {
     /// If one is not.
     pub fn check_invariants(&self) {
         assert_eq!(self.free_count as usize, self.free.iter().filter(|&&free| free).count());
-        assert_eq!(self.readouts_full as usize, self.readouts.iter().filter(|readout| readout.full).count());
+        assert_eq!(
+            self.readouts_full as usize,
+            self.readouts.iter().filter(|readout| readout.is_full).count()
+        );
         let mut events: Vec<L1Id> = self.outstanding().map(|(event, _)| event).collect();
         let count = events.len() as u64;
         let begun = self.counters.assigned + self.restored;
@@ -415,12 +418,12 @@ impl<P: FragmentPayload> Supervisor<P> {
         events.dedup();
         assert_eq!(events.len() as u64, count, "an event is in one place");
         assert_eq!(self.cleared_kept, self.cleared.iter().map(|(_, group)| group.len()).sum::<usize>());
-        assert!(self.started || self.announced.len() == self.free_count as usize);
+        assert!(self.has_started || self.announced.len() == self.free_count as usize);
         assert!(self.triggers.len() <= self.config.triggers_max as usize);
         for (collector, state) in self.collectors.iter().enumerate() {
             let is_free = |unit: u32| self.free[unit as usize];
             assert!(
-                state.up || !self.layout.units_of(collector as u16).any(is_free),
+                state.is_up || !self.layout.units_of(collector as u16).any(is_free),
                 "idle units are connected"
             );
         }
@@ -441,7 +444,7 @@ impl<P: FragmentPayload> Supervisor<P> {
             }
         }
         let state = &mut self.collectors[index];
-        state.up = true;
+        state.is_up = true;
         if state.give_up.take().is_some() {
             self.give_up = self.collectors.iter().filter_map(|collector| collector.give_up).min();
         }
@@ -520,7 +523,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         assert!(!self.free[unit as usize], "a unit is free twice");
         self.free[unit as usize] = true;
         self.free_count += 1;
-        if self.started {
+        if self.has_started {
             self.pool.add(unit);
         } else {
             self.announced.push(unit);
@@ -533,7 +536,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     fn remove_free(&mut self, unit: u32) {
         if core::mem::replace(&mut self.free[unit as usize], false) {
             self.free_count -= 1;
-            if self.started {
+            if self.has_started {
                 self.pool.remove(unit);
             } else {
                 self.announced.retain(|&other| other != unit);

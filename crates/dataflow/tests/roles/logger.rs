@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::{drain, ms};
 
-fn tell(logger: &mut Logger<Bytes>, now: Instant, collector: u16, message: Message<Bytes>) {
+fn handle(logger: &mut Logger<Bytes>, now: Instant, collector: u16, message: Message<Bytes>) {
     logger.handle_message(now, Peer::Collector(collector), message).unwrap();
 }
 
@@ -32,10 +32,10 @@ fn events_are_granted_as_memory_allows_and_answered_when_stored() {
     let config = LoggerConfig { logger_memory: Bytes::new(25_000), ..LoggerConfig::default() };
     let mut logger = Logger::new(config).unwrap();
     for (collector, event) in [(0, 1), (1, 2), (2, 3)] {
-        tell(&mut logger, ms(0), collector, offer(event, 10_000));
+        handle(&mut logger, ms(0), collector, offer(event, 10_000));
     }
     assert_eq!(said(&mut logger), [(0, "grant"), (1, "grant")]);
-    tell(&mut logger, ms(1), 0, full(1, 10_000));
+    handle(&mut logger, ms(1), 0, full(1, 10_000));
     assert_eq!(said(&mut logger), []);
     let job = logger.poll_write().unwrap();
     assert_eq!((job.event, job.collector, job.payload), (L1Id(1), 0, Bytes::new(10_000)));
@@ -47,10 +47,10 @@ fn events_are_granted_as_memory_allows_and_answered_when_stored() {
     assert_eq!(records.iter().map(|record| record.step).collect::<Vec<_>>(), [stored]);
     // A lost collector does not keep its place in the queue.
     logger.handle_closed(ms(6), Peer::Collector(1));
-    tell(&mut logger, ms(7), 2, Message::Withdraw { event: L1Id(3) });
+    handle(&mut logger, ms(7), 2, Message::Withdraw { event: L1Id(3) });
     assert_eq!(logger.counters().held, 0);
     // A single event is always accepted.
-    tell(&mut logger, ms(7), 2, offer(9, 1_000_000));
+    handle(&mut logger, ms(7), 2, offer(9, 1_000_000));
     assert_eq!(said(&mut logger), [(2, "grant")]);
 }
 
@@ -59,8 +59,8 @@ fn a_disk_takes_its_time() {
     let write = WriteModel::Timed { rate: Rate::new(800_000_000), latency: Duration::from_millis(2) };
     let mut logger = Logger::new(LoggerConfig { write, ..LoggerConfig::default() }).unwrap();
     for event in [1, 2] {
-        tell(&mut logger, ms(0), 0, offer(event, 100_000));
-        tell(&mut logger, ms(0), 0, full(event, 100_000));
+        handle(&mut logger, ms(0), 0, offer(event, 100_000));
+        handle(&mut logger, ms(0), 0, full(event, 100_000));
     }
     assert_eq!(logger.poll_deadline(), Some(ms(3)));
     logger.handle_deadline(ms(3));
@@ -73,17 +73,17 @@ fn a_disk_takes_its_time() {
 fn a_full_disk_turns_events_away() {
     let mut logger =
         Logger::new(LoggerConfig { logger_memory: Bytes::new(10_000), ..LoggerConfig::default() }).unwrap();
-    tell(&mut logger, ms(0), 0, offer(1, 10_000));
-    tell(&mut logger, ms(0), 0, full(1, 10_000));
-    tell(&mut logger, ms(0), 1, offer(2, 10_000));
+    handle(&mut logger, ms(0), 0, offer(1, 10_000));
+    handle(&mut logger, ms(0), 0, full(1, 10_000));
+    handle(&mut logger, ms(0), 1, offer(2, 10_000));
     assert_eq!(said(&mut logger), [(0, "grant")]);
     logger.handle_disk_full(true);
     let job = logger.poll_write().unwrap();
     logger.handle_store_failed(job.id);
-    tell(&mut logger, ms(1), 1, offer(3, 10_000));
+    handle(&mut logger, ms(1), 1, offer(3, 10_000));
     assert_eq!(said(&mut logger), [(1, "refuse"), (0, "refuse"), (1, "refuse")]);
     logger.handle_disk_full(false);
-    tell(&mut logger, ms(2), 1, offer(3, 10_000));
+    handle(&mut logger, ms(2), 1, offer(3, 10_000));
     assert_eq!(said(&mut logger), [(1, "grant")]);
     assert_eq!((logger.counters().refused, logger.counters().failed, logger.counters().stored), (2, 1, 0));
 }
@@ -93,15 +93,15 @@ fn a_full_disk_turns_events_away() {
 fn an_offer_that_a_refusal_crossed_stands() {
     let config = LoggerConfig { logger_memory: Bytes::new(1_000), ..LoggerConfig::default() };
     let mut logger = Logger::new(config).unwrap();
-    tell(&mut logger, ms(0), 0, offer(1, 900));
-    tell(&mut logger, ms(1), 0, full(1, 900));
-    tell(&mut logger, ms(2), 0, offer(1, 900));
+    handle(&mut logger, ms(0), 0, offer(1, 900));
+    handle(&mut logger, ms(1), 0, full(1, 900));
+    handle(&mut logger, ms(2), 0, offer(1, 900));
     let failed = logger.poll_write().unwrap().id;
     logger.handle_store_failed(failed);
     // The collector's answer to the refusal comes after the grant of its second offer.
-    tell(&mut logger, ms(3), 0, offer(1, 900));
+    handle(&mut logger, ms(3), 0, offer(1, 900));
     assert_eq!(said(&mut logger), [(0, "grant"), (0, "refuse"), (0, "grant")]);
-    tell(&mut logger, ms(4), 0, full(1, 900));
+    handle(&mut logger, ms(4), 0, full(1, 900));
     let job = logger.poll_write().unwrap();
     logger.handle_stored(ms(5), job.id);
     assert_eq!(said(&mut logger), [(0, "stored")]);
@@ -113,7 +113,7 @@ fn nonsense_is_refused() {
     let mut logger = Logger::new(LoggerConfig::default()).unwrap();
     assert!(logger.handle_message(ms(0), Peer::Readout(0), offer(2, 10)).is_err());
     // An event without a grant is refused.
-    tell(&mut logger, ms(0), 0, full(7, 10));
+    handle(&mut logger, ms(0), 0, full(7, 10));
     assert_eq!(said(&mut logger), [(0, "refuse")]);
     assert!(logger.poll_write().is_none());
     let write = WriteModel::Timed { rate: Rate::ZERO, latency: Duration::ZERO };
