@@ -127,9 +127,9 @@ impl Endpoint {
             self.note_reordering(config, lowest, prior_fack);
         }
 
-        if !config.sack && newly.retransmitted && config.recovers_as_linux_6() {
+        if !config.sack && newly.has_retransmitted && config.recovers_as_linux_6() {
             // Without SACK it is unknown which transmission has arrived (`tcp_clean_rtx_queue`).
-            newly.original = false;
+            newly.has_original = false;
         }
         let is_duplicate = !advances && segment.payload == 0 && !updates_window;
         let has_ece = segment.flags.contains(Flags::ECE);
@@ -154,7 +154,7 @@ impl Endpoint {
         if config.recovers_as_ns3() {
             self.handle_dubious_ack_as_ns3(config, now, &mut ack);
         } else if is_dubious {
-            self.handle_dubious_ack(config, now, &mut ack, newly.original, newly_sacked > 0);
+            self.handle_dubious_ack(config, now, &mut ack, newly.has_original, newly_sacked > 0);
         }
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
@@ -231,7 +231,7 @@ impl Endpoint {
             return;
         }
         if advances
-            && config.impatient
+            && config.is_impatient_variant
             && !config.sack
             && self.ca_state == CongestionState::Recovery
             && self.recovery_mut().note_partial_ack()
@@ -263,7 +263,7 @@ impl Endpoint {
         // Karn's algorithm (RFC 6298 §3): a retransmitted segment gives no sample, unless a timestamp identifies the
         // acknowledged copy.
         let by_transmission = match newly.first_sent_at {
-            Some(sent_at) if !newly.retransmitted => Some(now.get() - sent_at),
+            Some(sent_at) if !newly.has_retransmitted => Some(now.get() - sent_at),
             _ => None,
         };
         let sample = match config.rtt_source {

@@ -257,9 +257,10 @@ pub struct Config {
     pub reduction: Reduction,
     /// Rules of a retransmission timeout.
     pub timeout_rules: TimeoutRules,
-    /// True if only the first partial ACK of a recovery without SACK restarts the retransmission timer (RFC 6582 §3.2 step
-    /// 5). Recovery from many losses may then end in a timeout. A retransmission leaves a running timer alone, too.
-    pub impatient: bool,
+    /// True for the Impatient variant of NewReno, as RFC 3782 §4 names it (rule: RFC 6582 §3.2 step 3). Without SACK, only the
+    /// first partial ACK of a recovery restarts the retransmission timer. Recovery from many losses may then end in a timeout. A
+    /// retransmission leaves a running timer alone, too.
+    pub is_impatient_variant: bool,
     /// Limited transmit (RFC 3042): the first duplicate ACKs release new segments.
     pub limited_transmit: bool,
     /// Tail loss probes (RFC 8985 §7).

@@ -113,7 +113,7 @@ pub struct Endpoint {
     pub(crate) forced: Forced,
     pub(crate) burst: OffloadBurst,
     /// True if the next new segment carries CWR.
-    pub(crate) send_cwr: bool,
+    pub(crate) is_cwr_due: bool,
     // Every segment received.
     pub(crate) receiver: Receiver,
     pub(crate) counters: Counters,
@@ -139,7 +139,7 @@ impl Endpoint {
             ca_state: CongestionState::Open,
             forced: Forced::None,
             burst: OffloadBurst::default(),
-            send_cwr: false,
+            is_cwr_due: false,
             receiver: Receiver::new(config),
             counters: Counters::default(),
             reordering: ReorderingDegree::new(config),
@@ -224,7 +224,8 @@ impl Endpoint {
         self.send.outstanding()
     }
 
-    /// Right edge of the window offered by the peer: only probes are sent beyond it.
+    /// Right edge of the window offered by the peer: only probes are sent beyond it. For drivers that check or record segments, as
+    /// the tests do.
     pub fn window_edge(&self) -> u64 {
         self.send.window_end()
     }
@@ -269,8 +270,8 @@ impl Endpoint {
         self.assert_order();
     }
 
-    /// Asserts the order of the flight's sums. Every method of [`SendSequence`] asserts the order of the positions. The
-    /// three assertions stay out of release builds, where they would exceed the permitted cost of a packet-hop.
+    /// Asserts the order of the flight's sums. Every method of [`SendSequence`] asserts the order of the positions. They
+    /// stay out of release builds, where they would exceed the permitted cost of a packet-hop.
     #[inline]
     pub(crate) fn assert_order(&self) {
         if cfg!(debug_assertions) {

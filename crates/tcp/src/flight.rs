@@ -82,10 +82,10 @@ pub(crate) struct NewlyAcked {
     /// Transmission time of the newest covered run without a retransmission.
     pub(crate) last_sent_at: Option<u64>,
     /// True if a retransmitted run is covered.
-    pub(crate) retransmitted: bool,
+    pub(crate) has_retransmitted: bool,
     /// True if the ACK covers a run that was neither retransmitted nor SACKed before, and ends at or below `high_seq`.
     /// This is the evidence of F-RTO and Eifel.
-    pub(crate) original: bool,
+    pub(crate) has_original: bool,
     /// The newest transmission covered: time, end, and whether it was a retransmission (RFC 8985 §6.2 step 1).
     pub(crate) newest: Option<(u64, u64, bool)>,
     /// Lowest covered offset without a retransmission: the evidence of reordering.
@@ -494,8 +494,8 @@ impl Default for NewlyAcked {
             acked: 0,
             first_sent_at: None,
             last_sent_at: None,
-            retransmitted: false,
-            original: false,
+            has_retransmitted: false,
+            has_original: false,
             newest: None,
             lowest_original: None,
         }
@@ -507,7 +507,7 @@ impl NewlyAcked {
     fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, high_seq: u64) {
         let again = state & EVER_RETRANSMITTED != 0;
         if again {
-            self.retransmitted = true;
+            self.has_retransmitted = true;
         } else {
             if self.first_sent_at.is_none() {
                 self.first_sent_at = Some(sent_at);
@@ -515,7 +515,7 @@ impl NewlyAcked {
             self.last_sent_at = Some(sent_at);
             self.lowest_original = Some(self.lowest_original.map_or(start, |lowest| lowest.min(start)));
             if end <= high_seq {
-                self.original = true;
+                self.has_original = true;
             }
         }
         if again && sent_at >= self.spurious_from {

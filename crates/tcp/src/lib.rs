@@ -58,6 +58,7 @@
 //! | `transmit.rs`, `segmentation.rs` | new data within windows and Nagle's rule; bursts |
 //! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, the handling of a timeout |
 //! | `loss_detection.rs`, `recovery.rs`, `reduction.rs`, `undo.rs` | RACK, FACK, SACK; fast recovery; PRR; Eifel and F-RTO |
+//! | `ns3_recovery.rs` | recovery of ns-3 |
 //! | `retransmit.rs`, `tail_loss_probe.rs` | retransmissions and probes |
 //! | `congestion/` | one file for each congestion control |
 //! | `delivery_rate.rs`, `model.rs` | the delivery rate by ACKs; the inputs of BBR and its pacing |
@@ -65,6 +66,8 @@
 //! | `flight.rs` | the retransmission queue |
 //! | `receiver/` | reassembly, delayed ACKs, the window offered |
 //! | `profile.rs` | named stacks, and how they differ |
+//! | `config.rs`, `control.rs`, `segment.rs` | settings; what a driver reads and sets; segments |
+//! | `ca_state.rs`, `runs.rs` | the state of congestion control; runs of segments |
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -98,7 +98,8 @@ impl Endpoint {
         [delivered, lost, prior_in_flight]: [u32; 3],
     ) -> Delivery {
         let newest_sent_at = newly.newest.map(|(sent_at, ..)| sent_at);
-        let rtt_ps = newly.last_sent_at.filter(|_| !newly.retransmitted).map(|sent_at| now.get() - sent_at);
+        let rtt_ps =
+            newly.last_sent_at.filter(|_| !newly.has_retransmitted).map(|sent_at| now.get() - sent_at);
         let may_be_delayed = delivered == 1 && segment.sack_count() == 0;
         Delivery { now, delivered, lost, newest_sent_at, rtt_ps, may_be_delayed, prior_in_flight }
     }

@@ -99,7 +99,7 @@ impl Config {
             reordering_max: 300,
             reduction: Reduction::Proportional,
             timeout_rules: TimeoutRules::Rfc6298,
-            impatient: false,
+            is_impatient_variant: false,
             limited_transmit: true,
             tail_loss_probe: true,
             undo: true,
@@ -194,7 +194,7 @@ impl Config {
             reordering_max: 3,
             reduction: Reduction::Ns3,
             timeout_rules: TimeoutRules::Ns3,
-            impatient: true,
+            is_impatient_variant: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {
@@ -232,7 +232,7 @@ impl Config {
             loss_detection: LossDetection::Rfc6675,
             reordering_max: 3,
             reduction: Reduction::AtOnce,
-            impatient: true,
+            is_impatient_variant: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {

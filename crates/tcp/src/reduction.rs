@@ -112,7 +112,7 @@ impl Endpoint {
         recovery.begin_episode(snd_nxt);
         recovery.probe.cancel();
         if config.ecn {
-            self.send_cwr = true;
+            self.is_cwr_due = true;
         }
         if config.reduction == Reduction::AtOnce {
             self.window.cwnd = ssthresh;

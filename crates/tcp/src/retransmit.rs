@@ -26,7 +26,7 @@ impl Endpoint {
             || config.recovers_as_ns3();
         let is_held = self.recovery.as_ref().is_some_and(|it| it.undo.holds_retransmissions());
         let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
-        (is_repairing & has_room & !is_held) || self.may_repair_tail(config)
+        (is_repairing && has_room && !is_held) || self.may_repair_tail(config)
     }
 
     /// Returns true if the window has room for all data from the lost segment on. Less than a full segment suffices for that
@@ -94,7 +94,7 @@ impl Endpoint {
         let restarts = match self.timer.pending() {
             Timer::None => true,
             Timer::Reordering => false,
-            Timer::Retransmission => offset == snd_una && !config.impatient,
+            Timer::Retransmission => offset == snd_una && !config.is_impatient_variant,
             Timer::TailLossProbe | Timer::WindowProbe => offset == snd_una,
         };
         if restarts {

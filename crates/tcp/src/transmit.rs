@@ -118,8 +118,8 @@ impl Endpoint {
         let mut flags = Flags::ACK;
         if config.ecn {
             flags.insert(Flags::ECT);
-            if self.send_cwr {
-                self.send_cwr = false;
+            if self.is_cwr_due {
+                self.is_cwr_due = false;
                 flags.insert(Flags::CWR);
             }
         }

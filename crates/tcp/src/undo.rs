@@ -224,7 +224,7 @@ impl Endpoint {
             if prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = prior_ssthresh;
                 // tcp_ecn_withdraw_cwr.
-                self.send_cwr &= !config.recovers_as_linux_6();
+                self.is_cwr_due &= !config.recovers_as_linux_6();
             }
         }
         assert!(self.window.cwnd > 0, "a closed congestion window never opens again");

@@ -60,7 +60,7 @@ pub(crate) struct Cubic {
     round_delay: u32,
     samples: u8,
     /// HyStart: the end of slow start is found (`found`).
-    exit_found: bool,
+    has_found_exit: bool,
 }
 
 /// The parameters of a connection of this algorithm.
@@ -176,7 +176,7 @@ impl Cubic {
         [rtt_ps, srtt_ps]: [u64; 2],
         ca_state: CongestionState,
     ) {
-        if !self.note_delay(parameters, ack, rtt_ps, ca_state) || !parameters.hystart || self.exit_found {
+        if !self.note_delay(parameters, ack, rtt_ps, ca_state) || !parameters.hystart || self.has_found_exit {
             return;
         }
         let cwnd = window.cwnd / config.segment_units();
@@ -313,7 +313,7 @@ impl Cubic {
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {
             self.last_ack = now;
             if now.wrapping_sub(self.round_start) > (self.delay_min + burst_delay) / 2 {
-                self.exit_found = true;
+                self.has_found_exit = true;
             }
         }
         self.round_delay = self.round_delay.min(delay);
@@ -322,9 +322,9 @@ impl Cubic {
         } else if self.round_delay
             > self.delay_min + (self.delay_min >> 3).clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
         {
-            self.exit_found = true;
+            self.has_found_exit = true;
         }
-        self.exit_found
+        self.has_found_exit
     }
 
     /// Starts HyStart's next round if an ACK ends the present one (`bictcp_hystart_reset`).

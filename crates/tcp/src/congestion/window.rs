@@ -135,6 +135,7 @@ impl CongestionWindow {
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 }
+
 /// Returns true if the part of a segment that an ACK covers counts with the next ACK.
 fn keeps_part(config: &Config) -> bool {
     config.growth == Growth::Ns3

@@ -22,7 +22,7 @@ const ATO_MIN: u64 = DELAYED_ACK_MIN_LINUX.get();
 /// Most quick acknowledgements in a row (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS_MAX: u32 = 16;
 
-// Bits of `Receiver::flags`.
+// Bits of `Receiver::flags`. One byte, because each segment touches the receiver: eight booleans would make it a word longer.
 /// An ACK has to be sent now.
 const ACK_NOW: u8 = 1;
 /// A path window has arrived.
