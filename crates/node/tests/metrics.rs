@@ -102,7 +102,7 @@ fn each_panel_of_the_dashboards_has_one_unit_and_one_quantity() {
 }
 
 #[test]
-fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
+fn every_process_reports_its_state_and_the_dashboard_asks_for_nothing_else() {
     let mut system = System::start("metrics", &[]);
     system.work(1200);
     let mut served = BTreeSet::new();

@@ -156,7 +156,7 @@ pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
         },
         "deleted" => EventStep::Deleted,
         "timed-out" => EventStep::TimedOut { times: number(next()?)? },
-        _ => return Err("it tells of something unknown"),
+        _ => return Err("it records something unknown"),
     };
     if words.next().is_some() {
         return Err("it has too many words");

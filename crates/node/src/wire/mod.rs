@@ -5,7 +5,7 @@
 //! - `table`: the connections by peer; `dialer`: outgoing connections; `reach`: needed peers without a connection;
 //! - `strangers`: connections without a valid greeting;
 //! - `backlog`: messages that wait because a connection is full;
-//! - `sharing`, `windows`: the shared window of a DIATCP collector;
+//! - `sharing`: the shared window of a DIATCP collector;
 //! - `observer`, `timeouts`: the kernel's TCP counters.
 
 mod backlog;
