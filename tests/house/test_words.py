@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # In a sentence, and as a word of a name.
 WORDS = (
     *("nobody", "somebody", "anybody", "everybody", "told", "lanes?", "troubles?", "doubtful", "ample"),
-    *("calm(?:ly|er)?", "amiss", "foresight", "beside", "time-outs?"),
+    *("calm(?:ly|er)?", "amiss", "foresight", "beside", "time-outs?", "tells?"),
 )
 PHRASES = (
     *(
@@ -63,10 +63,12 @@ LEFT_OUT = frozenset(
     )
 )
 
-# PCI Express has lanes.
+# PCI Express has lanes, and a study of Optuna has a method `tell`.
 FIELD_WORDS = {
     "crates/plan/src/bounds/host.rs": re.compile(r"\blanes?\b"),
     "crates/plan/tests/claims.rs": re.compile(r"\blane\b"),
+    "python/fanin/_study.py": re.compile(r"\bstudy\.tell\("),
+    "python/fanin/tuning.py": re.compile(r"\bstudy\.tell\("),
 }
 # Pages for users say how things are; history stands in docs/engineering and in CHANGELOG.md.
 HISTORY = re.compile(
@@ -78,9 +80,7 @@ HISTORY = re.compile(
     re.IGNORECASE,
 )
 # Pages with sentences that are still too long: a count may only fall.
-LONG_SENTENCES: dict[str, int] = {
-    "docs/CONTRIBUTING.md": 1,
-}
+LONG_SENTENCES: dict[str, int] = {}
 
 
 def room(name: str) -> str:
