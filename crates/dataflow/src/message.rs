@@ -159,7 +159,9 @@ pub enum Message<P> {
         /// The fragments that the readout has.
         payload: P,
     },
-    /// Collector or supervisor to readout: these events are finished, and their fragments may be deleted.
+    /// Collector or supervisor to readout: these events are finished, and their fragments may be deleted. If a supervisor
+    /// names one event twice and no other ([`Self::clear_up_to`]), all events before it are finished, too. An older readout
+    /// deletes that event alone.
     Clear(Arc<[L1Id]>),
     /// Readout to supervisor: memory is full, or no longer full (XOFF, XON). A readout that stops in order also sends
     /// XOFF. Collector to supervisor, only with `stop`: the collector stops in order, and its units take no further
@@ -214,6 +216,11 @@ pub enum Message<P> {
 }
 
 impl<P> Message<P> {
+    /// Makes a supervisor's [`Self::Clear`] of an event and all events before it.
+    pub fn clear_up_to(event: L1Id) -> Self {
+        Self::Clear([event; 2].into())
+    }
+
     /// Returns the name of the kind of message.
     pub const fn name(&self) -> &'static str {
         NAMES[self.message_type() as usize - 1]

@@ -146,6 +146,11 @@ pub trait FragmentSource<P> {
     fn delete(&mut self, event: L1Id) {
         let _ = event;
     }
+
+    /// Forgets an event and all events before it.
+    fn delete_up_to(&mut self, event: L1Id) {
+        self.delete(event);
+    }
 }
 
 /// Fragments of one constant size that always exist.

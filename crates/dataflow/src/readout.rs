@@ -255,6 +255,10 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
                     self.answers.set(due, answer);
                 }
             }
+            (Peer::Supervisor, Message::Clear(events)) if matches!(*events, [one, other] if one == other) => {
+                self.delete_up_to(now, events[0]);
+                self.check_memory(now);
+            }
             (Peer::Collector(_) | Peer::Supervisor, Message::Clear(events)) => {
                 events.iter().for_each(|&event| self.delete(now, event));
                 self.check_memory(now);
@@ -369,6 +373,19 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             self.kept.pop_front();
             self.base = L1Id(self.base.0.saturating_add(1));
         }
+    }
+
+    /// Deletes an event and all events before it. The source forgets the latest of them, too, which may be requested late.
+    fn delete_up_to(&mut self, now: Instant, event: L1Id) {
+        while !self.kept.is_empty() && self.base <= event {
+            if self.keeps(self.base) {
+                self.delete(now, self.base);
+            } else {
+                self.kept.pop_front();
+                self.base = L1Id(self.base.0.saturating_add(1));
+            }
+        }
+        self.source.delete_up_to(event);
     }
 
     /// Returns the time for which memory was full until `now`. [`ReadoutCounters::xoff_time`] lacks a stop that lasts.

@@ -403,6 +403,12 @@ impl FragmentSource<Data> for FragmentMemory {
         self.held.remove(&event);
         self.deleted.insert(event);
     }
+
+    fn delete_up_to(&mut self, event: L1Id) {
+        self.held.retain(|&held, _| held > event);
+        let first = event.0.saturating_sub(DELETED_REMEMBERED - 1);
+        (first..=event.0).for_each(|event| self.deleted.insert(L1Id(event)));
+    }
 }
 
 #[cfg(test)]

@@ -556,7 +556,8 @@ impl<P: FragmentPayload> Supervisor<P> {
     }
 
     /// Sends a readout the clears of all finished events from one on. A repeated clear has no effect; a missing one stays in
-    /// the readout's memory, and stops the system in the end.
+    /// the readout's memory, and stops the system in the end. The last message clears all events before the oldest unfinished
+    /// one, since a readout may have missed more clears than this supervisor knows.
     fn clear_again(&mut self, readout: Peer, missed_from: L1Id) {
         if self.clear.is_none() {
             return;
@@ -569,6 +570,10 @@ impl<P: FragmentPayload> Supervisor<P> {
         while missed.peek().is_some() {
             let group: Vec<L1Id> = missed.by_ref().take(CLEARED_AGAIN_GROUP).collect();
             self.out.push_back((readout, Message::Clear(group.into())));
+        }
+        let open = kept.first().map_or(self.next_event, |&oldest| oldest.min(self.next_event));
+        if open > self.config.first_event {
+            self.out.push_back((readout, Message::clear_up_to(L1Id(open.0 - 1))));
         }
     }
 

@@ -39,6 +39,26 @@ fn clear(readout: &mut Readout<Bytes, UniformSource>, now: Instant, events: &[u6
     readout.handle_message(now, Peer::Collector(0), Message::Clear(events.into())).unwrap();
 }
 
+/// A supervisor clears all events before the oldest open one. A collector cannot do that.
+#[test]
+fn a_supervisor_clears_an_event_and_all_before_it() {
+    let config = ReadoutConfig { memory: Some(Bytes::new(1_000_000)), ..ReadoutConfig::default() };
+    let mut readout = Readout::new(config, KILOBYTE).unwrap();
+    for event in [3, 5, 200_000, 200_001, 200_003] {
+        readout.handle_fragments(ms(0), L1Id(event), Bytes::new(10));
+    }
+    readout.handle_message(ms(1), Peer::Collector(0), Message::clear_up_to(L1Id(200_001))).unwrap();
+    assert_eq!(readout.counters().events, 4);
+    readout.handle_message(ms(1), Peer::Supervisor, Message::clear_up_to(L1Id(200_001))).unwrap();
+    readout.check_invariants();
+    assert_eq!((readout.counters().events, readout.counters().held), (1, 10));
+    let deleted: Vec<u64> = drain!(readout.poll_record()).iter().map(|record| record.event.0).collect();
+    assert_eq!(deleted, [200_001, 3, 5, 200_000]);
+    readout.handle_message(ms(2), Peer::Supervisor, Message::clear_up_to(L1Id(300_000))).unwrap();
+    assert_eq!(readout.counters().events, 0);
+    readout.check_invariants();
+}
+
 #[test]
 fn each_request_has_one_answer_after_its_own_delay() {
     let response_delay = Delay::Constant(Duration::from_micros(200));

@@ -325,6 +325,35 @@ fn a_readout_that_returns_has_the_clears_of_all_finished_events() {
     supervisor.check_invariants();
 }
 
+/// A readout may have lost an earlier supervisor any number of events before, which no journal says.
+#[test]
+fn a_restarted_supervisor_clears_all_events_before_the_oldest_open_one() {
+    let clear = ClearConfig { clear_group: 1, delay_max: Duration::from_millis(10) };
+    let config = || Config { readouts: 1, clear: Some(clear), units: vec![1], ..config() };
+    let readout = Peer::Readout(0);
+    for (open, uncleared, last) in [(Some(800_000), vec![], 799_999), (None, vec![L1Id(700_000)], 699_999)] {
+        let mut supervisor = Supervisor::new(config()).unwrap();
+        let outstanding = open.map(|event| (L1Id(event), 0));
+        supervisor.restore(ms(0), L1Id(900_000), outstanding).unwrap();
+        supervisor.restore_clears(ms(0), uncleared, &[]);
+        supervisor.handle_connected(ms(1), readout);
+        let sent = drain!(supervisor.poll_transmit());
+        assert_eq!(sent.last(), Some(&(readout, Message::clear_up_to(L1Id(last)))));
+        let named = |event| {
+            let mut groups = sent.iter().map(|(_, message)| match message {
+                Message::Clear(events) => events.to_vec(),
+                _ => Vec::new(),
+            });
+            groups.any(|group| group.contains(&L1Id(event)))
+        };
+        assert!(named(899_999) && named(last) && !named(last + 1));
+    }
+    // A new supervisor knows nothing.
+    let mut supervisor = Supervisor::new(config()).unwrap();
+    supervisor.handle_connected(ms(1), readout);
+    assert!(clears(&mut supervisor).is_empty());
+}
+
 /// A dead connection is found late, and all clears since its death are lost with it.
 #[test]
 fn clears_on_their_way_to_a_dead_connection_are_sent_again() {
