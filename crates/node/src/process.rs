@@ -58,12 +58,45 @@ impl Signals {
 }
 
 /// Runs one process of a system until SIGTERM or SIGINT.
+/// Sign of life of a process, for the program that started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifeSign {
+    /// The process listens, and its role is made.
+    Ready,
+    /// The main loop has taken a turn. A turn waits for 50 ms at most.
+    Turn,
+    /// The process was asked to stop.
+    Stopping,
+}
+
 ///
 /// # Errors
 /// [`ProcessError`].
 pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result<(), ProcessError> {
     let mut process = start(system, role, index, signals)?;
-    while process.turn()? {}
+    run_watched(system, role, index, signals, |_| ())
+}
+
+/// Runs a process as [`run`] does, and passes its signs of life to `watch`.
+///
+/// # Errors
+/// [`ProcessError`].
+pub fn run_watched(
+    system: &System,
+    role: Role,
+    index: u16,
+    signals: &Signals,
+    mut watch: impl FnMut(LifeSign),
+) -> Result<(), ProcessError> {
+    watch(LifeSign::Ready);
+    let mut is_stopping = false;
+    while process.turn()? {
+        watch(LifeSign::Turn);
+        if !is_stopping && signals.stop.load(Ordering::Relaxed) {
+            is_stopping = true;
+            watch(LifeSign::Stopping);
+        }
+    }
     Ok(())
 }
 

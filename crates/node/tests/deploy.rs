@@ -8,6 +8,7 @@ use std::process::Command;
 
 use fanin_message::SharedKey;
 use fanin_node::config::{Role, System};
+use fanin_node::process::{LifeSign, Signals, run_watched};
 
 fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").canonicalize().unwrap()
@@ -112,6 +113,43 @@ fn the_unit_may_write_where_its_system_does_and_its_user_is_made() {
         assert!(root.join(data.trim_start_matches('/')).is_dir());
     }
     std::fs::remove_dir_all(root).unwrap();
+}
+
+/// A process that hangs is started again. Its unit and its command must agree on that.
+#[test]
+fn systemd_watches_each_process() {
+    let unit = std::fs::read_to_string(deploy().join("systemd/fanin@.service")).unwrap();
+    assert_eq!((setting(&unit, "Type"), setting(&unit, "Restart")), ("notify", "always"));
+    assert_eq!(setting(&unit, "WatchdogSec"), "30s");
+    // Signs of life come from the main process: the shell is replaced by it.
+    assert!(setting(&unit, "ExecStart").contains("; exec /usr/bin/fanin node "), "{unit}");
+}
+
+/// systemd hears of a process when it listens, while it works, and when it stops.
+#[test]
+fn a_process_gives_signs_of_life() {
+    let folder = folder("signs");
+    let listeners = [(); 7].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [supervisor, a, b, c, d, first, second] = listeners.map(|listener| listener.local_addr().unwrap());
+    let text = format!(
+        "scenario = \"replay\"\ninsecure = true\nset = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\"]\n\
+         [hosts]\nsupervisor = \"{supervisor}\"\nreadouts = [\"{a}\", \"{b}\", \"{c}\", \"{d}\"]\ncollectors = [\"127.0.0.1\"]\n\
+         loggers = [\"{first}\", \"{second}\"]\n"
+    );
+    std::fs::write(folder.join("system.toml"), text).unwrap();
+    let system = System::load(&folder.join("system.toml")).unwrap_or_else(|error| panic!("{error}"));
+    let signals = Signals::default();
+    let (mut signs, mut turns) = (Vec::new(), 0);
+    let watch = |sign| {
+        turns += u32::from(sign == LifeSign::Turn);
+        signals.stop.store(turns == 3, std::sync::atomic::Ordering::Relaxed);
+        if signs.last() != Some(&sign) {
+            signs.push(sign);
+        }
+    };
+    run_watched(&system, Role::Logger, 0, &signals, watch).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(signs[..3], [LifeSign::Ready, LifeSign::Turn, LifeSign::Stopping]);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

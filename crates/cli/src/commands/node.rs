@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use fanin_node::barrier;
 use fanin_node::config::{LogFormat, Role, System};
-use fanin_node::process::{Signals, run as run_process};
+use fanin_node::process::{LifeSign, Signals, run_watched};
 use fanin_node::roles::processor;
+use fanin_switch::ServiceNotifier;
 
 use crate::failure::Failure;
 
@@ -109,7 +110,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(processor::run(&system, index, arguments.unit)?);
     }
     let signals = Signals::install()?;
-    Ok(run_process(&system, role, index, &signals)?)
+    let mut service = ServiceNotifier::from_environment();
+    let watch = |sign| match sign {
+        LifeSign::Ready => service.ready(),
+        LifeSign::Turn => service.watch(|| true),
+        LifeSign::Stopping => service.stopping(),
+    };
+    Ok(run_watched(&system, role, index, &signals, watch)?)
 }
 
 fn host_name() -> String {
