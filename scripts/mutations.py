@@ -161,8 +161,8 @@ BUGS = [
     Bug(
         "failed-group-said-to-be-stored",
         f"{NODE}/store.rs",
-        "if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) }",
-        "Stored::Safe(id)",
+        "if written.is_ok() { stored } else { Stored::Failed(id) }",
+        "stored",
     ),
     Bug(
         "failed-group-not-cut-off",
@@ -172,8 +172,8 @@ BUGS = [
     ),
     Bug(
         "torn-file-not-cut",
-        f"{NODE}/store.rs",
-        "    file.set_len(end)?;\n",
+        f"{NODE}/store/recover.rs",
+        "    file.set_len(end as u64)?;\n",
         "",
     ),
     Bug(

@@ -63,6 +63,8 @@ pub struct LoggerCounters {
     pub refused: u64,
     /// Events that could not be written.
     pub failed: u64,
+    /// Events that are on disk with stand-ins, since they cannot be written as they are.
+    pub stand_ins: u64,
     /// Bytes granted or in memory now.
     pub held: u64,
     /// The largest value of `held`.
@@ -254,6 +256,17 @@ impl<P: FragmentPayload> Logger<P> {
         });
         self.out.push_back((Peer::Collector(collector), Message::Stored { event, stream }));
         self.grant();
+    }
+
+    /// Handles the end of a write of an event that no logger can write as it is. On disk, in the debug stream, is an event
+    /// with stand-ins for some of its fragments. Its collector receives the report, and does not send the event again.
+    pub fn handle_stand_in(&mut self, now: Instant, id: StoreId, fragments: u32) {
+        if let Some(writing) = self.writing.get_mut(&id) {
+            writing.stream = EventStream::Debug;
+            writing.missing = writing.missing.saturating_add(fragments);
+            self.counters.stand_ins += 1;
+        }
+        self.handle_stored(now, id);
     }
 
     /// Handles a failed write: nothing of the event is on disk. Its collector, which still has the event, receives a

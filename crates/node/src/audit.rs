@@ -18,7 +18,7 @@ use crate::store::stream_name;
 
 pub use finding::Finding;
 use finding::SHOWN_MAX;
-use stored::{ShippedSize, read_file};
+use stored::{ShippedSize, UnfinishedFile, read_file};
 
 /// Maximum difference between the clocks of two hosts, in picoseconds.
 const SKEW_MAX: u128 = 10_000_000_000_000;
@@ -164,7 +164,11 @@ impl Trails {
                 self.reassigned.insert(event);
             }
             EventStep::Shipped { missing, bytes, .. } => {
-                self.shipped.entry(event).or_default().push(ShippedSize { missing, bytes: bytes.get() });
+                self.shipped.entry(event).or_default().push(ShippedSize {
+                    missing,
+                    bytes: bytes.get(),
+                    stand_ins: 0,
+                });
             }
             EventStep::Decided { outcome: Outcome::Rejected, .. } => {
                 self.rejected_by_unit.insert(event);
@@ -268,12 +272,13 @@ fn examine(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
     let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
+    let mut unfinished = Vec::new();
     for path in list(machine, scope.data)? {
         let name = file_name(&path);
         if !name.contains(".data") {
             continue;
         }
-        let file = match read_file(machine, &path) {
+        let mut file = match read_file(machine, &path) {
             Ok(None) => continue,
             Ok(Some(file)) => file,
             Err(error) => {
@@ -291,8 +296,10 @@ fn examine(
             *(if is_debug { &mut found.debug } else { &mut found.physics }) += 1;
             found.sizes.push(size);
         }
-        if let Some((faults, first)) = file.faults {
+        if let Some((faults, first)) = file.faults.take() {
             findings.push(Finding::Faults { path, faults, first, undamaged: file.events.len() as u64 });
+        } else if !file.unfinished.is_empty() {
+            unfinished.push(UnfinishedFile::new(path, file));
         }
     }
     let (mut covered_since, mut open_before, mut next) = (0, Vec::new(), 0);
@@ -334,6 +341,9 @@ fn examine(
             };
             last_line = absolute(epoch_us, line.record.at);
             first.get_or_insert(last_line);
+            if let EventStep::Stored { stream, .. } = line.record.step {
+                unfinished.iter_mut().for_each(|file| file.note_stored(process, line.record.event, stream));
+            }
             match line.record.step {
                 EventStep::Assigned { .. } | EventStep::Reassigned { .. }
                     if never_assigned.contains(&line.record.event) =>
@@ -369,6 +379,7 @@ fn examine(
             }
         }
     }
+    findings.extend(unfinished.into_iter().filter_map(UnfinishedFile::finding));
     for (epoch_us, record) in withheld.iter().filter(|(_, record)| !never_assigned.contains(&record.event)) {
         trails.note(*epoch_us, record);
     }
@@ -424,6 +435,12 @@ fn examine(
     let is_lost = |event| lost.binary_search(event).or_else(|_| not_in_files.binary_search(event)).is_ok();
     let gone = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event) && !is_lost(event));
     findings.extend(gone.map(|&event| Finding::FileGone(event)));
+    let is_whole = |found: &OnDisk| found.sizes.iter().any(|size| size.stand_ins == 0);
+    let stand_ins = on_disk.iter().filter(|(_, found)| !is_whole(found)).map(|(&event, _)| event);
+    let stand_ins: Vec<L1Id> = stand_ins.collect();
+    if !stand_ins.is_empty() {
+        findings.insert(0, Finding::StandIns { assigned: totals.assigned, events: stand_ins });
+    }
     if !not_in_files.is_empty() {
         findings.insert(0, Finding::NotInFiles { assigned: totals.assigned, events: not_in_files });
     }
@@ -455,7 +472,8 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     let known = trails.shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
     let shipped = known.last().copied().unwrap_or_default();
     let (copies, shipments) = (found.sizes.len(), known.len());
-    let finding = match found.sizes.iter().find(|stored| !known.contains(stored)) {
+    let other = |stored: &&ShippedSize| stored.stand_ins == 0 && !known.contains(stored);
+    let finding = match found.sizes.iter().find(other) {
         Some(stored) if stored.missing == shipped.missing && shipments > 0 => {
             Finding::Size { event, stored: stored.bytes, shipped: shipped.bytes }
         }

@@ -12,6 +12,9 @@ pub const FRAGMENT_HEADER_BYTES: usize = 16;
 /// Status of a fragment that did not arrive in time: an empty fragment stands in its place (`fanin_events::atlas::status`).
 pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
 
+/// Status of an empty fragment in the place of a damaged one, which a logger could not store.
+pub const STAND_IN: u32 = fanin_events::atlas::status::CORRUPT | fanin_events::atlas::status::DUMMY;
+
 /// The payload in the state machines: pieces of received messages, which are not copied into one buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {

@@ -235,6 +235,8 @@ metrics! {
     store_failed: Counter, "events_store_failed", "Events that could not be written", None, LOGGER;
     /// Offers that a logger refused.
     offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
+    /// Events stored with stand-ins.
+    stand_ins: Counter, "events_unwritable", "Events stored with stand-ins for damaged fragments", None, LOGGER;
     /// Events that were never assigned.
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
     /// 1 while the disk is full, 0 otherwise.

@@ -19,6 +19,7 @@ use crate::names::{name, process_name};
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
 use crate::resume::UnfinishedWork;
 use crate::roles::{CollectorNode, LogLines, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
+use crate::store::LastAcknowledged;
 use crate::wake::Wake;
 use crate::wire::{PeerConnections, WireInput};
 
@@ -57,7 +58,6 @@ impl Signals {
     }
 }
 
-/// Runs one process of a system until SIGTERM or SIGINT.
 /// Sign of life of a process, for the program that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LifeSign {
@@ -69,11 +69,11 @@ pub enum LifeSign {
     Stopping,
 }
 
+/// Runs one process of a system until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// [`ProcessError`].
 pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result<(), ProcessError> {
-    let mut process = start(system, role, index, signals)?;
     run_watched(system, role, index, signals, |_| ())
 }
 
@@ -88,6 +88,7 @@ pub fn run_watched(
     signals: &Signals,
     mut watch: impl FnMut(LifeSign),
 ) -> Result<(), ProcessError> {
+    let mut process = start(system, role, index, signals)?;
     watch(LifeSign::Ready);
     let mut is_stopping = false;
     while process.turn()? {
@@ -147,8 +148,9 @@ pub fn start(
             Box::new(Process::start(system, Peer::Collector(index), clock, signals, || Ok(()), make)?)
         }
         Role::Logger => {
-            let make = |wake, ()| LoggerNode::new(system, index, wake);
-            Box::new(Process::start(system, Peer::Logger(index), clock, signals, || Ok(()), make)?)
+            let earlier = || Ok(LastAcknowledged::default());
+            let make = |wake, earlier| LoggerNode::new(system, index, &earlier, wake);
+            Box::new(Process::start(system, Peer::Logger(index), clock, signals, earlier, make)?)
         }
         Role::Processor => {
             let text = "a processor has no connections of its own".to_owned();

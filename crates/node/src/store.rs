@@ -2,6 +2,7 @@
 //!
 //! A file is named `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and `PROCESS-STREAM-NUMBER.data` from then
 //! on. A group holds the events that arrived while the previous group was synchronised to disk (`fdatasync(2)`).
+//! `PROCESS-STREAM-NUMBER.damaged` is a copy of an unfinished file from which a start took bytes away.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fanin_dataflow::{EventStream, StoreId, WriteJob};
+use fanin_events::Fragment;
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
-use fanin_events::{Events, FAULTS_KEPT, Fault, Fragment, ReadError, verify};
 use fanin_message::OsError;
 
 use crate::data::{Data, check, fragments};
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::wake::Wake;
+
+mod recover;
+mod scan;
+mod stand_in;
+
+pub use recover::LastAcknowledged;
+pub(crate) use scan::{DamagedPlace, scan, sound};
+use stand_in::{InvalidEvents, with_stand_ins};
 
 /// A group takes no further event once it has this many bytes.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
@@ -26,6 +35,8 @@ const GROUP_BYTES_MAX: u64 = 64 << 20;
 const RETRY: Duration = Duration::from_millis(250);
 /// Minimum size of the test file that must fit before an unwritable disk counts as writable again.
 const FREE_BYTES_MIN: u64 = 1 << 20;
+/// Suffix of the name of a file of stored events.
+const DATA: &str = ".data";
 /// Suffix of the name of a file that is being written.
 pub const WRITING: &str = ".writing";
 
@@ -47,6 +58,14 @@ pub struct StoreConfig {
 pub enum Stored {
     /// The event is on disk.
     Safe(StoreId),
+    /// The event itself cannot be written, whatever the disk. An event with stand-ins for some of its fragments is on disk in
+    /// the debug stream.
+    StandIn {
+        /// The id of the event.
+        id: StoreId,
+        /// Number of stand-ins.
+        fragments: u32,
+    },
     /// The event could not be written. Its bytes are cut off before the disk counts as writable again.
     Failed(StoreId),
     /// The state of the disk has changed.
@@ -93,13 +112,18 @@ enum Runner {
 
 impl EventStore {
     /// Finishes the files that an earlier life of this process left unfinished, and starts the thread. `wake` is called
-    /// when [`Self::poll`] has a new result.
+    /// when [`Self::poll`] has a new result. `earlier` is what that life acknowledged.
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.
-    pub fn start(machine: &HostMachine, config: StoreConfig, wake: Wake) -> io::Result<Self> {
+    pub fn start(
+        machine: &HostMachine,
+        config: StoreConfig,
+        earlier: &LastAcknowledged,
+        wake: Wake,
+    ) -> io::Result<Self> {
         machine.create_folder(&config.folder)?;
-        let next_number = recover(machine, &config)?;
+        let next_number = recover::recover(machine, &config, earlier)?;
         let (jobs, todo) = channel();
         let (sender, done) = channel();
         let file_bytes = Arc::new(AtomicU64::new(config.file_bytes));
@@ -115,6 +139,7 @@ impl EventStore {
             done: sender,
             wake,
             unwritable: None,
+            invalid: InvalidEvents::default(),
         };
         let runner = match machine {
             HostMachine::Real => {
@@ -191,6 +216,7 @@ pub struct StoreTask {
     wake: Wake,
     /// State of an unwritable disk, and the bytes that must fit before it counts as writable; `None` while writes succeed.
     unwritable: Option<(DiskState, u64)>,
+    invalid: InvalidEvents,
 }
 
 fn place(stream: EventStream) -> usize {
@@ -264,15 +290,14 @@ impl StoreTask {
     }
 
     fn write(&mut self, group: &[WriteJob<Data>]) {
-        let mut pending: Vec<(StoreId, usize)> = Vec::with_capacity(group.len());
+        let mut pending: Vec<(StoreId, usize, Stored)> = Vec::with_capacity(group.len());
         for job in group {
-            let stream = place(job.stream);
             if self.unwritable.is_some() {
                 self.send_stored(Stored::Failed(job.id));
                 continue;
             }
             match self.add(job) {
-                Ok(()) => pending.push((job.id, stream)),
+                Ok((stream, stored)) => pending.push((job.id, place(stream), stored)),
                 Err(error) => {
                     tracing::error!(event = job.event.0, %error, "cannot store an event");
                     self.note_unwritable(&error, job);
@@ -288,8 +313,8 @@ impl StoreTask {
                     self.note_unwritable(error, job);
                 }
             }
-            for &(id, _) in pending.iter().filter(|(_, of)| *of == stream) {
-                self.send_stored(if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) });
+            for &(id, _, stored) in pending.iter().filter(|(_, of, _)| *of == stream) {
+                self.send_stored(if written.is_ok() { stored } else { Stored::Failed(id) });
             }
             let is_large = |open: &Open| open.safe.1 >= self.limit.load(Ordering::Relaxed);
             if self.files[stream].as_ref().is_some_and(is_large)
@@ -300,18 +325,53 @@ impl StoreTask {
         }
     }
 
-    /// Checks an event and adds it to the group of its file. Begins the file if needed.
-    fn add(&mut self, job: &WriteJob<Data>) -> io::Result<()> {
-        let stream = place(job.stream);
-        for part in job.payload.parts() {
-            // The checksums of the readouts are checked a last time.
-            check(part).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    /// Checks an event and adds it to the group of its file, or adds one with stand-ins if it was invalid too often. Returns
+    /// its stream, and the result when its group is on disk.
+    fn add(&mut self, job: &WriteJob<Data>) -> io::Result<(EventStream, Stored)> {
+        // The checksums of the readouts are checked a last time.
+        let checked = job.payload.parts().iter().try_for_each(|part| check(part).map(drop));
+        let added =
+            checked.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)).and_then(|()| {
+                let parts = job.payload.parts().iter().flat_map(|part| fragments(part)).flatten();
+                let parts =
+                    parts.map(|f| Fragment { source: f.source, status: f.status, offset: 0, bytes: f.bytes });
+                self.append(job, job.stream, parts)
+            });
+        match added {
+            Ok(()) => {
+                self.invalid.forget(job.event);
+                Ok((job.stream, Stored::Safe(job.id)))
+            }
+            // Not an error of the disk: the collector's next copy is right, or no logger can write the event.
+            Err(error)
+                if error.kind() == io::ErrorKind::InvalidData && self.invalid.is_hopeless(job.event) =>
+            {
+                let (parts, count) = with_stand_ins(job);
+                self.append(job, EventStream::Debug, parts)?;
+                tracing::error!(
+                    event = job.event.0, %error, fragments = count,
+                    "cannot store an event as it is: the debug stream has it with stand-ins for these fragments"
+                );
+                self.invalid.forget(job.event);
+                Ok((EventStream::Debug, Stored::StandIn { id: job.id, fragments: count }))
+            }
+            Err(error) => Err(error),
         }
-        self.cut_off(stream)?;
-        if self.files[stream].is_none() {
-            self.files[stream] = Some(self.begin(job.stream)?);
+    }
+
+    /// Adds an event to the group of a stream's file. Begins the file if needed.
+    fn append<'b>(
+        &mut self,
+        job: &WriteJob<Data>,
+        stream: EventStream,
+        parts: impl IntoIterator<Item = Fragment<'b>>,
+    ) -> io::Result<()> {
+        let file = place(stream);
+        self.cut_off(file)?;
+        if self.files[file].is_none() {
+            self.files[file] = Some(self.begin(stream)?);
         }
-        let Some(open) = &mut self.files[stream] else { return Ok(()) };
+        let Some(open) = &mut self.files[file] else { return Ok(()) };
         let (low, high) = (job.event.0 as u32, (job.event.0 >> 32) as u32);
         let now = self.machine.since_1970();
         let long = [low, high];
@@ -324,18 +384,16 @@ impl StoreTask {
             status: if job.missing > 0 { fanin_events::atlas::status::MISSING } else { 0 },
             // An L1 ID above 32 bits is stored whole in the words of the trigger.
             l1_info: if high > 0 { &long } else { &[] },
-            stream_tag: stream_name(job.stream),
+            stream_tag: stream_name(stream),
             ..EventHeader::default()
         };
-        let parts = job.payload.parts().iter().flat_map(|part| fragments(part)).flatten();
-        let parts = parts.map(|f| Fragment { source: f.source, status: f.status, offset: 0, bytes: f.bytes });
         open.writer.write_event(&header, parts).map_err(into_io)
     }
 
     fn begin(&mut self, stream: EventStream) -> io::Result<Open> {
         let number = self.next_number;
-        let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
-        let path = self.config.folder.join(format!("{base}{WRITING}"));
+        let names = file_header(&self.config, stream_name(stream), number);
+        let path = self.config.folder.join(format!("{}{WRITING}", names.file_name));
         // The number is used up even if the file cannot be begun: a leftover file must not block the next attempt.
         self.next_number += 1;
         let file = self.machine.open(&path, OpenMode::CreateNew)?;
@@ -345,13 +403,6 @@ impl StoreTask {
             let _ = self.machine.remove(&path);
             return Err(error);
         }
-        let names = FileHeader {
-            application: self.config.process.clone(),
-            file_name: base,
-            file_number: number,
-            run: self.config.run,
-            ..FileHeader::default()
-        };
         let writer = AtlasWriter::new(Vec::new(), &names).map_err(into_io)?;
         Ok(Open { path, file, writer, safe: (0, 0), number, has_failed_group: false })
     }
@@ -467,6 +518,17 @@ impl StoreTask {
     }
 }
 
+/// Returns the fields of the first records of a file. Its name is that of a finished file.
+fn file_header(config: &StoreConfig, stream: &str, number: u32) -> FileHeader {
+    FileHeader {
+        application: config.process.clone(),
+        file_name: format!("{}-{stream}-{number:05}{DATA}", config.process),
+        file_number: number,
+        run: config.run,
+        ..FileHeader::default()
+    }
+}
+
 fn size(job: &WriteJob<Data>) -> u64 {
     job.payload.parts().iter().map(|part| part.len() as u64).sum()
 }
@@ -516,81 +578,6 @@ fn finish(
         tracing::warn!(%error, file = %path.display(), "a finished file may have its former name after a loss of power");
     }
     Ok(())
-}
-
-/// Finishes the files of an earlier life, cutting off an incomplete last event. Returns the number of the next file.
-fn recover(machine: &HostMachine, config: &StoreConfig) -> io::Result<u32> {
-    let mut next = 0;
-    let prefix = format!("{}-", config.process);
-    for path in machine.list(&config.folder)? {
-        if path == room_file(config) {
-            // An earlier life left the test file.
-            machine.remove(&path)?;
-            continue;
-        }
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let Some(rest) = name.strip_prefix(&prefix) else { continue };
-        let Some((stem, left)) = rest.split_once(".data") else { continue };
-        let number = stem.rsplit('-').next().and_then(|number| number.parse::<u32>().ok());
-        next = next.max(number.map_or(0, |number| number + 1));
-        if left == WRITING {
-            let (events, bytes) = recover_file(machine, &path)?;
-            tracing::warn!(file = %path.display(), events, bytes, "finished a file of an earlier process");
-        }
-    }
-    Ok(next)
-}
-
-fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
-    let bytes = machine.read(path)?;
-    let (mut events, mut end) = (0, 0);
-    if let Ok(found) = Events::open(&bytes) {
-        for event in found.map_while(Result::ok) {
-            let next = event.offset + event.size;
-            // A lost sector may be in the middle of an event.
-            if sound(&bytes[event.offset as usize..next as usize]).is_err() {
-                break;
-            }
-            (events, end) = (events + 1, next);
-        }
-    }
-    if events == 0 {
-        // The file holds no whole event.
-        machine.remove(path)?;
-        return Ok((0, 0));
-    }
-    let mut file = machine.open(path, OpenMode::Write)?;
-    // The events are written again, since they may be in the page cache only (`lines::repair`). `finish`
-    // synchronises them with the end of the file.
-    file.write_all(&bytes[..end as usize])?;
-    file.set_len(end)?;
-    finish(machine, path, &mut file, AtlasWriter::resume(Vec::new(), events, end), false)?;
-    Ok((events, end))
-}
-
-/// Checks a file, and returns the number of its checksums. Ignores L1 IDs in fragments, since a replay gives the same
-/// fragments to several events, and duplicate events, which the audit checks by the journals.
-///
-/// # Errors
-/// The number of faults, and a description of the first one.
-pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
-    let checked = |bytes: &[u8]| -> Result<(u64, bool), (u64, String)> {
-        let report = verify(bytes).map_err(|error| (1, error.to_string()))?;
-        let ours =
-            |error: &&ReadError| !matches!(error.fault, Fault::L1Id { .. } | Fault::DuplicateEvent { .. });
-        match report.faults.iter().find(ours) {
-            Some(first) => Err((report.fault_count, first.to_string())),
-            None => Ok((report.checksums_checked, report.fault_count as usize <= FAULTS_KEPT)),
-        }
-    };
-    let (checksums, all_seen) = checked(bytes)?;
-    if !all_seen {
-        // The report may lack faults beyond its limit. Checking each event on its own reports all of them.
-        for event in Events::open(bytes).map_err(|error| (1, error.to_string()))?.flatten() {
-            checked(&bytes[event.offset as usize..(event.offset + event.size) as usize])?;
-        }
-    }
-    Ok(checksums)
 }
 
 #[cfg(test)]

@@ -132,6 +132,37 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
         |folder, _| forget(folder, " completed "),
         "events were lost, assigned and never finished with: ",
     ),
+    (
+        "an event has a stand-in for a damaged fragment",
+        |folder, data| {
+            let path = first(data, "logger-0-physics");
+            let bytes = std::fs::read(&path).unwrap();
+            let mut writer = AtlasWriter::new(Vec::new(), &FileHeader::default()).unwrap();
+            for event in Events::open(&bytes).unwrap().map(Result::unwrap) {
+                let l1_id = event.id.l1_id as u32;
+                let header = EventHeader { l1_id, global_id: l1_id, ..EventHeader::default() };
+                let stand_in = |fragment: &Fragment<'_>| Fragment {
+                    source: fragment.source,
+                    status: fanin_node::data::STAND_IN,
+                    offset: 0,
+                    bytes: &[],
+                };
+                writer.write_event(&header, event.fragments.iter().map(stand_in)).unwrap();
+                edit(folder, |lines| {
+                    let completed = format!(" {l1_id} completed ");
+                    let line = lines.iter_mut().find(|line| line.contains(&completed)).unwrap();
+                    *line = line.replace(" stored", " debug");
+                });
+            }
+            std::fs::write(
+                path.with_file_name("logger-0-debug-99999.data"),
+                writer.finish(&FileEnd::default()).unwrap(),
+            )
+            .unwrap();
+            std::fs::remove_file(path).unwrap();
+        },
+        "are stored with stand-ins for damaged fragments: ",
+    ),
     ("an event was finished twice", |folder, _| repeat(folder, " completed "), "was completed 2 times"),
     (
         "an event was assigned twice",
@@ -334,6 +365,54 @@ fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
         assert!(found.contains("have 4 assigned events, and at least 5"), "{found}");
         std::fs::rename(folder.join("aside"), folder.join(format!("{gone}.journal"))).unwrap();
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A group that a loss of power tore was never acknowledged. Its damage is no finding, wherever in the group it is.
+#[test]
+fn damage_in_an_unfinished_file_is_a_finding_only_in_front_of_acknowledged_events() {
+    let folder = std::env::temp_dir().join(format!("fanin-torn-group-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, lines: &str| {
+        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
+    };
+    let mut writer = AtlasWriter::new(Vec::new(), &FileHeader::default()).unwrap();
+    let mut ends = Vec::new();
+    for l1_id in 0..4 {
+        let header = EventHeader { l1_id, global_id: l1_id, run: 7, ..EventHeader::default() };
+        writer.write_event(&header, [Fragment { source: 1, status: 0, offset: 0, bytes: &[5; 40] }]).unwrap();
+        ends.push(writer.output().len());
+    }
+    let mut bytes = writer.output().clone();
+    let damaged = ends[1] - 30;
+    bytes[damaged] ^= 0x10;
+    std::fs::write(folder.join("logger-0-physics-00000.data.writing"), bytes).unwrap();
+    // Event 1 is damaged. Event 2 is behind it, and has no acknowledgement of this logger.
+    let step = |event: u64, step: &str| format!("{event} {event} {step}\n");
+    let all = |events: &[u64], text: &str| events.iter().map(|&event| step(event, text)).collect::<String>();
+    let finished = |stored: &[u64], rejected: &[u64]| {
+        all(&[0, 1, 2, 3], "assigned 0 0 0 0")
+            + &all(stored, "completed 0 stored")
+            + &all(rejected, "reassigned 0")
+            + &all(rejected, "assigned 0 0 0 0")
+            + &all(rejected, "completed 0 rejected")
+    };
+    let collector = all(&[0, 1, 2, 3], "shipped 0 1 physics 56 0") + &all(&[1, 2, 3], "decided 0 rejected");
+    write("collector-0.journal", &collector);
+    let folders = [folder.as_path()];
+    let scope = scope_of(&folders, &folders, 4);
+    let audited = |stored: &[u64], rejected: &[u64]| {
+        write("supervisor.journal", &finished(stored, rejected));
+        write("logger-0.journal", &all(stored, "stored 0 physics 0"));
+        write("logger-1.journal", &all(&[2], "stored 0 physics 0"));
+        audit(&scope).map_err(|failure| failure.to_string())
+    };
+    assert_eq!(audited(&[0], &[1, 2, 3]).unwrap().totals.stored, 1);
+    let found = audited(&[0, 2, 3], &[1]).unwrap_err();
+    assert!(found.contains("2 faults; the first: at byte") && !found.contains("lost"), "{found}");
+    let found = audited(&[0, 1], &[2, 3]).unwrap_err();
+    let lost = "1 of 4 events were lost, recorded as stored, but no undamaged file has them: 1";
+    assert_eq!(found, lost);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -319,6 +319,30 @@ impl<W: Write> AtlasWriter<W> {
         Ok(())
     }
 
+    /// Adds an event that is encoded already, such as an undamaged one of a damaged file.
+    ///
+    /// # Errors
+    /// As for [`Self::write_event`].
+    pub fn copy_event(&mut self, encoded: &[u8]) -> Result<(), WriteError> {
+        self.begin_event(encoded.len())?;
+        self.out.write_all(encoded)?;
+        Ok(())
+    }
+
+    /// Adds the record in front of an encoded event of `size` bytes, which the caller writes next.
+    ///
+    /// # Errors
+    /// If the size takes more than 32 bits, or the record cannot be written.
+    pub fn begin_event(&mut self, size: usize) -> Result<(), WriteError> {
+        self.event.clear();
+        let bytes = count("an event's size", size)?;
+        push(&mut self.event, &[EVENT_RECORD, 4, self.events.wrapping_add(1), bytes]);
+        self.out.write_all(&self.event)?;
+        self.events += 1;
+        self.bytes += (self.event.len() + size) as u64;
+        Ok(())
+    }
+
     /// Continues a file that has `events` events and `bytes` bytes, and writes nothing. For files of an earlier process, and
     /// for files that were truncated after events could not be written to disk.
     pub const fn resume(out: W, events: u32, bytes: u64) -> Self {

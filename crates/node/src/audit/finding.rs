@@ -96,6 +96,15 @@ pub enum Finding {
     FileGone(L1Id),
     /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
     #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
+        events: Vec<L1Id>,
+    },
+    /// No logger could write these events as they are. The debug stream has them, with stand-ins for damaged fragments.
+    #[error("{} of {assigned} events are stored with stand-ins for damaged fragments: {}",
+        events.len(), list_of(events))]
+    StandIns {
+        /// Number of assigned events.
+        assigned: u64,
+        /// The events.
     NotDecided(L1Id),
     /// An event was rejected and is on disk, although it was never taken from a collector and reassigned.
     #[error("event {0} was both rejected and stored")]

@@ -1,14 +1,16 @@
 //! Reads the files of stored events.
 
+use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use fanin_dataflow::L1Id;
-use fanin_events::{Event, Events, Format, atlas};
+use fanin_dataflow::{EventStream, L1Id, Peer};
+use fanin_events::{Event, Fragment, atlas};
 
-use crate::data::FRAGMENT_HEADER_BYTES;
+use super::finding::Finding;
+use crate::data::{FRAGMENT_HEADER_BYTES, STAND_IN};
 use crate::machine::HostMachine;
-use crate::store::{WRITING, sound};
+use crate::store::{DamagedPlace, WRITING, scan, sound, stream_name};
 
 /// Size of an event: what its shipment and its copies on disk must have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +19,8 @@ pub(super) struct ShippedSize {
     pub(super) missing: u32,
     /// Bytes of all fragments, each with its header in a message; a missing fragment has a header alone.
     pub(super) bytes: u64,
+    /// Number of stand-ins for damaged fragments. A shipment has none.
+    pub(super) stand_ins: u32,
 }
 
 /// The undamaged events of a file.
@@ -26,8 +30,11 @@ pub(super) struct StoredFile {
     pub(super) events: Vec<(L1Id, ShippedSize)>,
     /// Checksums that were recomputed and are right.
     pub(super) checksums: u64,
-    /// Number of invalid records, and a description of the first one; `None` in a file without faults.
+    /// Number of invalid records, and a description of the first one; `None` in a file without faults. Always `None` in an
+    /// unfinished file.
     pub(super) faults: Option<(u64, String)>,
+    /// Damaged places of an unfinished file.
+    pub(super) unfinished: Vec<DamagedPlace>,
 }
 
 /// Reads a file. `None`: a logger died after it had created the file and before it wrote the first events.
@@ -40,50 +47,68 @@ pub(super) fn read_file(machine: &HostMachine, path: &Path) -> io::Result<Option
     if bytes.is_empty() && is_unfinished {
         return Ok(None);
     }
-    let mut file = StoredFile::default();
-    // The first bytes may be damaged, too: the format is known without them.
-    let mut events = Events::with_format(&bytes, Format::Atlas);
-    if !is_unfinished {
-        match sound(&bytes) {
-            Ok(checksums) => {
-                file.checksums = checksums;
-                file.events = events.map_while(Result::ok).map(|event| summary(&event)).collect();
-                return Ok(Some(file));
-            }
-            Err(faults) => file.faults = Some(faults),
-        }
-    }
-    // The file of a logger that died may end with incomplete events, which were never acknowledged. These are the faults behind
-    // the last sound event.
-    let mut tail: Option<(u64, String)> = None;
-    let note = |tail: &mut Option<(u64, String)>, (count, first): (u64, String)| {
-        tail.get_or_insert((0, first)).0 += count;
-    };
-    loop {
-        match events.next() {
-            None => break,
-            Some(Ok(event)) => {
-                let range = event.offset as usize..(event.offset + event.size) as usize;
-                match sound(&bytes[range]) {
-                    Ok(checksums) => {
-                        file.events.push(summary(&event));
-                        file.checksums += checksums;
-                        if is_unfinished && let Some(faults) = tail.take() {
-                            note(&mut file.faults, faults);
-                        }
-                    }
-                    Err(faults) => note(&mut tail, faults),
-                }
-            }
-            Some(Err(error)) => {
-                note(&mut tail, (1, error.to_string()));
-                if !events.resync() {
-                    break;
-                }
-            }
-        }
+    let found = scan(&bytes);
+    let events = found.events.iter().map(summary).collect();
+    let mut file = StoredFile { events, checksums: found.checksums, ..StoredFile::default() };
+    if is_unfinished {
+        file.unfinished = found.faults;
+    } else {
+        // Records between events count, too.
+        file.faults = sound(&bytes).err();
     }
     Ok(Some(file))
+}
+
+/// An unfinished file with damage. Groups are brought to disk one after the other, and acknowledged after that. A group that
+/// a loss of power tore was not acknowledged, and is no finding. Damage in front of an acknowledged event is one.
+#[derive(Debug)]
+pub(super) struct UnfinishedFile {
+    path: PathBuf,
+    logger: Option<Peer>,
+    stream: EventStream,
+    /// Number of undamaged events up to each of them, and the damaged places.
+    places: HashMap<L1Id, usize>,
+    faults: Vec<DamagedPlace>,
+    /// Number of undamaged events up to the last one that the logger acknowledged.
+    acknowledged: usize,
+}
+
+impl UnfinishedFile {
+    pub(super) fn new(path: PathBuf, file: StoredFile) -> Self {
+        let name = super::file_name(&path);
+        let is_of = |stream: &EventStream| name.contains(&format!("-{}-", stream_name(*stream)));
+        let stream = Some(EventStream::Debug).filter(is_of).unwrap_or(EventStream::Physics);
+        let process = name.split(&format!("-{}-", stream_name(stream))).next().unwrap_or_default();
+        let places = file.events.iter().enumerate().map(|(place, &(event, _))| (event, place + 1));
+        Self {
+            logger: crate::names::peer(process),
+            stream,
+            places: places.collect(),
+            faults: file.unfinished,
+            acknowledged: 0,
+            path,
+        }
+    }
+
+    /// Notes an event that a logger's journal has as stored.
+    pub(super) fn note_stored(&mut self, logger: Option<Peer>, event: L1Id, stream: EventStream) {
+        if logger.is_some()
+            && logger == self.logger
+            && stream == self.stream
+            && let Some(&place) = self.places.get(&event)
+        {
+            self.acknowledged = self.acknowledged.max(place);
+        }
+    }
+
+    /// Returns the damage in front of acknowledged events.
+    pub(super) fn finding(self) -> Option<Finding> {
+        let mut before = self.faults.iter().filter(|fault| fault.events_before < self.acknowledged);
+        let first = before.next()?;
+        let faults = first.faults + before.map(|fault| fault.faults).sum::<u64>();
+        let undamaged = self.places.len() as u64;
+        Some(Finding::Faults { first: first.first.clone(), path: self.path, faults, undamaged })
+    }
 }
 
 /// Returns the L1 ID of an event, and its size.
@@ -91,12 +116,14 @@ fn summary(event: &Event<'_>) -> (L1Id, ShippedSize) {
     let is_missing = |status: u32| status == atlas::status::MISSING;
     let missing = event.fragments.iter().filter(|fragment| is_missing(fragment.status)).count();
     let bytes = event.fragments.iter().map(|fragment| (fragment.bytes.len() + FRAGMENT_HEADER_BYTES) as u64);
-    (L1Id(event.id.l1_id), ShippedSize { missing: missing as u32, bytes: bytes.sum() })
+    let is_stand_in = |fragment: &&Fragment<'_>| fragment.status == STAND_IN && fragment.bytes.is_empty();
+    let stand_ins = event.fragments.iter().filter(is_stand_in).count() as u32;
+    (L1Id(event.id.l1_id), ShippedSize { missing: missing as u32, bytes: bytes.sum(), stand_ins })
 }
 
 #[cfg(test)]
 mod tests {
-    use fanin_events::Fragment;
+    use fanin_events::Events;
     use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader};
 
     use super::*;
@@ -140,10 +167,12 @@ mod tests {
                     );
                     lost[l1_id] += usize::from(copies == 0);
                 }
+                let is_inside = |damage: &DamagedPlace| damage.events_before < found.events.len();
+                let is_damaged = found.faults.is_some() || found.unfinished.iter().any(is_inside);
                 // A logger that died leaves no fault at the end of its file.
                 let is_last = places[4].start <= place;
-                assert!(suffix.is_empty() || !is_last || found.faults.is_none(), "byte {place}");
-                without_fault += usize::from(found.faults.is_none() && !is_last);
+                assert!(suffix.is_empty() || !is_last || !is_damaged, "byte {place}");
+                without_fault += usize::from(!is_damaged && !is_last);
             }
             std::fs::remove_file(path).unwrap();
             // All bytes of fragments and nearly all of headers are protected.

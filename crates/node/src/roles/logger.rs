@@ -12,7 +12,7 @@ use crate::lock::ProcessLock;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
-use crate::store::{DiskState, EventStore, StoreConfig, Stored};
+use crate::store::{DiskState, EventStore, LastAcknowledged, StoreConfig, Stored};
 use crate::wake::Wake;
 
 /// Runs the logger's state machine over connections and files.
@@ -30,12 +30,17 @@ pub struct LoggerNode {
 }
 
 impl LoggerNode {
-    /// Creates a logger, and finishes the files of an earlier life.
+    /// Creates a logger, and finishes the files of an earlier life. `earlier` is what that life acknowledged.
     ///
     /// # Errors
     /// If the scenario is not supported, the folder of stored events cannot be used, or another process writes this logger's
     /// files there.
-    pub fn new(system: &System, place: u16, wake: Wake) -> Result<Self, ProcessError> {
+    pub fn new(
+        system: &System,
+        place: u16,
+        earlier: &LastAcknowledged,
+        wake: Wake,
+    ) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let logger = Logger::new(settings::logger(system.scenario()))
             .map_err(|error| ProcessError::Settings(error.to_string()))?;
@@ -49,7 +54,7 @@ impl LoggerNode {
         system.machine.create_folder(&config.folder).map_err(own)?;
         // Starting the store finishes and renames files that a live logger of this number would still write.
         let lock = ProcessLock::take_data(&system.machine, &config.folder, &config.process)?;
-        let store = EventStore::start(&system.machine, config, wake).map_err(own)?;
+        let store = EventStore::start(&system.machine, config, earlier, wake).map_err(own)?;
         let proofs = AssignmentProofs::of(system);
         let refusals = VecDeque::new();
         Ok(Self {
@@ -108,6 +113,7 @@ impl RoleNode for LoggerNode {
         while let Some(stored) = self.store.poll() {
             match stored {
                 Stored::Safe(id) => self.logger.handle_stored(now, id),
+                Stored::StandIn { id, fragments } => self.logger.handle_stand_in(now, id, fragments),
                 Stored::Failed(id) => self.logger.handle_store_failed(id),
                 Stored::Disk(disk) => {
                     match disk {
@@ -168,6 +174,7 @@ impl RoleNode for LoggerNode {
         metrics::set(&metrics.stored_debug, counters.debug);
         metrics::set(&metrics.stored_bytes, counters.bytes);
         metrics::set(&metrics.store_failed, counters.failed);
+        metrics::set(&metrics.stand_ins, counters.stand_ins);
         metrics::set(&metrics.offers_refused, counters.refused);
         metrics::set(&metrics.unassigned, self.unassigned);
         metrics::level(&metrics.held_bytes, counters.held);
@@ -196,7 +203,8 @@ mod tests {
             System::load(&path).unwrap_or_else(|error| panic!("{error}"))
         };
         std::fs::create_dir_all(&folder).unwrap();
-        let start = |name: &str| LoggerNode::new(&system(name), 0, Arc::new(|| ()));
+        let start =
+            |name: &str| LoggerNode::new(&system(name), 0, &LastAcknowledged::default(), Arc::new(|| ()));
         let first = start("first").unwrap_or_else(|error| panic!("{error}"));
         let written = folder.join("data/logger-0-physics-00000.data.writing");
         std::fs::write(&written, "events").unwrap();

@@ -1,0 +1,222 @@
+//! Finishes the files that an earlier life of a logger left unfinished. No event that was acknowledged is removed.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use fanin_dataflow::{EventStep, EventStream, L1Id};
+use fanin_events::atlas::{AtlasWriter, FileEnd};
+
+use super::scan::{Scan, range, scan};
+use super::{DATA, StoreConfig, WRITING, file_header, finish, into_io, place, room_file, stream_name};
+use crate::journal::{EarlierLines, HEADER, header_words, parse};
+use crate::machine::{HostMachine, OpenMode};
+
+/// Extension of a copy of an unfinished file, made before a start takes bytes away from it.
+const DAMAGED: &str = "damaged";
+/// Extension of a file that is to replace a damaged one.
+const REPAIRED: &str = "repaired";
+/// Extension of a copy that is not complete.
+const NEW: &str = "new";
+
+/// The last event of each stream that a logger acknowledged, from its journal.
+///
+/// A logger writes a line before it acknowledges, so this holds after the end of a process. After a loss of power it is unknown.
+#[derive(Debug, Clone, Default)]
+pub struct LastAcknowledged {
+    boot: Option<String>,
+    events: [Option<L1Id>; 2],
+}
+
+impl LastAcknowledged {
+    /// Returns true if all acknowledged events of a stream are certainly among the events of a file and of those before it.
+    fn is_in(&self, stream: usize, found: &Scan<'_>) -> bool {
+        let is_last = |last: L1Id| found.events.iter().rev().any(|event| event.id.l1_id == last.0);
+        self.events.get(stream).copied().flatten().is_some_and(is_last)
+    }
+}
+
+impl EarlierLines for LastAcknowledged {
+    fn take_line(&mut self, line: &str) {
+        if let Some(header) = line.strip_prefix(HEADER) {
+            let boot = header_words(header, "boot").next().map(str::to_owned);
+            if boot.is_none() || boot != self.boot {
+                // Lines of the earlier boot may be gone.
+                *self = Self { boot, events: [None; 2] };
+            }
+        } else if let Ok(line) = parse(line)
+            && let EventStep::Stored { stream, .. } = line.record.step
+        {
+            self.events[place(stream)] = Some(line.record.event);
+        }
+    }
+}
+
+/// Finishes the files of an earlier life. Returns the number of the next file.
+///
+/// An incomplete end is cut off. Damaged events in front of undamaged ones are left out. In both cases the file is copied
+/// before, unless nothing that was acknowledged is taken away.
+pub(super) fn recover(
+    machine: &HostMachine,
+    config: &StoreConfig,
+    earlier: &LastAcknowledged,
+) -> io::Result<u32> {
+    let (mut next, mut unfinished) = (0, Vec::new());
+    let prefix = format!("{}-", config.process);
+    for path in machine.list(&config.folder)? {
+        if path == room_file(config) {
+            // An earlier life left the test file.
+            machine.remove(&path)?;
+            continue;
+        }
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some((stem, kind)) = name.strip_prefix(&prefix).and_then(|rest| rest.split_once('.')) else {
+            continue;
+        };
+        let Some((stream, number)) = stem.rsplit_once('-') else { continue };
+        let Ok(number) = number.parse::<u32>() else { continue };
+        // The number of a copy without its file is used up, too.
+        next = next.max(number + 1);
+        if kind == REPAIRED || kind == NEW {
+            // An earlier start did not complete it.
+            machine.remove(&path)?;
+        } else if format!(".{kind}") == format!("{DATA}{WRITING}") {
+            unfinished.push((path, stream.to_owned(), number));
+        }
+    }
+    for (path, stream, number) in &unfinished {
+        let file = Unfinished { machine, config, path, stream, number: *number };
+        if let Some((events, bytes)) = file.recover(earlier)? {
+            tracing::warn!(file = %path.display(), events, bytes, "finished a file of an earlier process");
+        }
+    }
+    Ok(next)
+}
+
+/// A file of an earlier process without its end.
+struct Unfinished<'a> {
+    machine: &'a HostMachine,
+    config: &'a StoreConfig,
+    path: &'a Path,
+    stream: &'a str,
+    number: u32,
+}
+
+impl Unfinished<'_> {
+    /// Finishes the file. Returns its numbers of events and bytes; `None` if it is damaged and stays as it is, since the disk
+    /// has no room for a copy or fails.
+    fn recover(&self, earlier: &LastAcknowledged) -> io::Result<Option<(u32, u64)>> {
+        let bytes = self.machine.read(self.path)?;
+        let found = scan(&bytes);
+        let streams = [EventStream::Physics, EventStream::Debug];
+        let stream = streams.into_iter().find(|stream| stream_name(*stream) == self.stream).map(place);
+        if found.has_events_behind_damage() || !self.has_right_records(&bytes, &found)? {
+            let (places, first) = (found.faults.len(), found.faults.first().map(|place| &place.first));
+            let file = self.path.display();
+            tracing::error!(%file, places, first, "an unfinished file is damaged; its undamaged events are kept");
+            let rebuilt = self.keep_damaged(&bytes).and_then(|_| self.rebuild(&bytes, &found));
+            return Ok(self.or_leave(rebuilt));
+        }
+        if !found.faults.is_empty() && !stream.is_some_and(|stream| earlier.is_in(stream, &found)) {
+            // Not necessarily incomplete: the last acknowledged event may be damaged.
+            let file = self.path.display();
+            tracing::warn!(%file, first = found.faults[0].first, "cuts off the damaged end of a file");
+            if self.or_leave(self.keep_damaged(&bytes)).is_none() {
+                return Ok(None);
+            }
+        }
+        let Some(last) = found.events.last() else {
+            // The file holds no whole event.
+            self.machine.remove(self.path)?;
+            return Ok(Some((0, 0)));
+        };
+        let (events, end) = (found.events.len() as u32, range(last).end);
+        let mut file = self.machine.open(self.path, OpenMode::Write)?;
+        // The events are written again, since they may be in the page cache only (`lines::repair`). `finish`
+        // synchronises them with the end of the file.
+        file.write_all(&bytes[..end])?;
+        file.set_len(end as u64)?;
+        let writer = AtlasWriter::resume(Vec::new(), events, end as u64);
+        finish(self.machine, self.path, &mut file, writer, false)?;
+        Ok(Some((events, end as u64)))
+    }
+
+    /// Returns the result of a step of the repair; `None` after an error. The file stays as it is then. The audit reads it, and
+    /// the next start tries again.
+    fn or_leave<T>(&self, result: io::Result<T>) -> Option<T> {
+        let log = |error: &io::Error| {
+            tracing::error!(%error, file = %self.path.display(), "cannot repair an unfinished file; the next start does");
+            for extension in [NEW, REPAIRED] {
+                // Incomplete copies only take space.
+                let _ = self.machine.remove(&self.with_extension(extension));
+            }
+        };
+        result.inspect_err(log).ok()
+    }
+
+    /// Returns true if the records in front of the first event, and in front of each, are those that a logger writes. No
+    /// checksum protects them.
+    fn has_right_records(&self, bytes: &[u8], found: &Scan<'_>) -> io::Result<bool> {
+        let header = file_header(self.config, self.stream, self.number);
+        let mut writer = AtlasWriter::new(Vec::new(), &header).map_err(into_io)?;
+        let mut end = 0;
+        for event in &found.events {
+            let place = range(event);
+            writer.begin_event(place.len()).map_err(into_io)?;
+            if bytes.get(end..place.start) != Some(writer.output().as_slice()) {
+                return Ok(false);
+            }
+            writer.output().clear();
+            end = place.end;
+        }
+        Ok(true)
+    }
+
+    /// Replaces the file by a finished one with its undamaged events.
+    fn rebuild(&self, bytes: &[u8], found: &Scan<'_>) -> io::Result<(u32, u64)> {
+        let header = file_header(self.config, self.stream, self.number);
+        let mut writer = AtlasWriter::new(Vec::with_capacity(bytes.len()), &header).map_err(into_io)?;
+        for event in &found.events {
+            writer.copy_event(&bytes[range(event)]).map_err(into_io)?;
+        }
+        let size = writer.written_bytes();
+        let finished = writer.finish(&FileEnd::default()).map_err(into_io)?;
+        // The new file takes the place of the old one at once: at no moment do both count, or none.
+        self.replace(&self.with_extension(REPAIRED), self.path, &finished)?;
+        self.machine.rename(self.path, &self.config.folder.join(header.file_name))?;
+        self.machine.sync_folder(&self.config.folder)?;
+        Ok((found.events.len() as u32, size))
+    }
+
+    /// Keeps a copy of the file, which no later start removes.
+    fn keep_damaged(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut kept = self.with_extension(DAMAGED);
+        for copy in 2_u32.. {
+            if !self.machine.exists(&kept)? {
+                self.replace(&self.with_extension(NEW), &kept, bytes)?;
+                tracing::warn!(copy = %kept.display(), "copied a damaged file");
+                break;
+            }
+            // An earlier start may have ended behind this step.
+            if self.machine.read(&kept)? == bytes {
+                break;
+            }
+            kept = self.with_extension(&format!("{copy}.{DAMAGED}"));
+        }
+        Ok(())
+    }
+
+    /// Returns the path of a file beside this one. No audit reads it, since its name lacks `.data`.
+    fn with_extension(&self, extension: &str) -> PathBuf {
+        let Self { config, stream, number, .. } = self;
+        config.folder.join(format!("{}-{stream}-{number:05}.{extension}", config.process))
+    }
+
+    /// Writes `new`, brings it to disk, and gives it the name `path`.
+    fn replace(&self, new: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.machine.open(new, OpenMode::Create)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.machine.rename(new, path)?;
+        self.machine.sync_folder(&self.config.folder)
+    }
+}
