@@ -221,6 +221,8 @@ metrics! {
     units_lost: Counter, "units_lost", "Processors that crashed or took too long", None, COLLECTOR;
     /// Events shipped to another logger.
     reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None, COLLECTOR;
+    /// Events too large for a logger.
+    too_large: Counter, "events_too_large", "Events sent without their fragments: no message holds them", None, COLLECTOR;
     /// Events in a readout's memory.
     events_held: Gauge, "events_held", "Events in a readout's memory", None, READOUT;
     /// Bytes in memory.
@@ -233,10 +235,10 @@ metrics! {
     stored_bytes: Counter, "stored", "Bytes of events that are safely on disk", Some(Unit::Bytes), LOGGER;
     /// Events that were not written.
     store_failed: Counter, "events_store_failed", "Events that could not be written", None, LOGGER;
-    /// Offers that a logger refused.
-    offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
     /// Events stored with stand-ins.
     stand_ins: Counter, "events_unwritable", "Events stored with stand-ins for damaged fragments", None, LOGGER;
+    /// Offers that a logger refused.
+    offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
     /// Events that were never assigned.
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
     /// 1 while the disk is full, 0 otherwise.

@@ -147,6 +147,8 @@ pub struct CollectorCounters {
     pub units_lost: u64,
     /// Events sent to another logger after one failed.
     pub reshipped: u64,
+    /// Events above [`CollectorConfig::event_max`](super::CollectorConfig::event_max), sent without their fragments.
+    pub too_large: u64,
     /// Events forgotten because the supervisor gave them to another collector.
     pub abandoned: u64,
 }

@@ -16,7 +16,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::{Duration, Instant, Ratio};
+use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 pub use config::{CollectionStep, CollectorCounters, CollectorError, RequestOrder, UnitModel};
 pub use pending::REMINDER_TAG;
@@ -100,6 +100,8 @@ pub struct CollectorConfig {
     pub processor_timeout: Option<Duration>,
     /// Longest time for a logger to grant or store an event; then the next logger is tried. `None`: no limit.
     pub logger_timeout: Option<Duration>,
+    /// Largest event that a logger can receive. A larger one is stored without its fragments in the debug stream. `None`: any.
+    pub event_max: Option<Bytes>,
     /// Number of decided events in storage from which free units are no longer announced; at least 1.
     pub shipping_max: u16,
     /// The grouping of clears to the readouts. `None`: the supervisor sends them, or the readouts keep nothing.
@@ -136,6 +138,7 @@ impl Default for CollectorConfig {
             readout_wait: Duration::from_secs(5),
             processor_timeout: None,
             logger_timeout: None,
+            event_max: None,
             shipping_max: 64,
             clear: Some(ClearConfig::default()),
             clear_before_stored: false,

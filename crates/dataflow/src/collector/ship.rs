@@ -18,8 +18,31 @@ impl<P: FragmentPayload> Collector<P> {
             let outcome = if self.slots[index].is_debug { Outcome::Debug } else { Outcome::Accepted };
             self.finish(now, index, outcome);
         } else {
+            if self.config.event_max.is_some_and(|max| self.slots[index].payload.size() > max) {
+                self.drop_fragments(now, index);
+            }
             self.offer(now, index, None);
         }
+    }
+
+    /// Marks all fragments of an event as missing, and sends it to the debug stream. No logger could receive it: the event would
+    /// be offered for ever.
+    fn drop_fragments(&mut self, now: Instant, index: u32) {
+        let slot = &mut self.slots[index];
+        let (event, missing) = (slot.event, slot.missing);
+        (slot.payload, slot.debug, slot.missing) = (P::default(), true, 0);
+        for readout in 0..slot.requested.len() {
+            let slot = &mut self.slots[index];
+            let fragments = slot.requested[readout];
+            if !fragments.is_empty() {
+                let (readout, count) = (readout as u16, fragments.len());
+                slot.payload.mark_missing(readout, fragments);
+                slot.missing += u32::from(count);
+                self.record(now, event, EventStep::Missing { readout, fragments: count });
+            }
+        }
+        self.counters.missing += u64::from(self.slots[index].missing.saturating_sub(missing));
+        self.counters.too_large += 1;
     }
 
     /// Offers an event to the next connected logger in turn; without one, the event waits.

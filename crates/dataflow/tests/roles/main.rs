@@ -5,6 +5,7 @@ mod logger;
 mod readout;
 mod reminders;
 mod supervisor;
+mod unwritable;
 
 use fanin_units::{Duration, Instant};
 

@@ -23,6 +23,7 @@ use crate::proof::with_proof;
 use crate::source::{Sources, supply};
 use crate::unit::server::{Happening, Launcher, UnitServer};
 use crate::wake::Wake;
+use crate::wire::EVENT_BYTES_MAX;
 
 /// Runs the collector's state machine over connections.
 pub struct CollectorNode {
@@ -42,6 +43,8 @@ pub struct CollectorNode {
     failure: Option<ProcessError>,
     /// True if an earlier life of this process had an event: its processors have worked in this run.
     has_worked: bool,
+    /// Events that were too large for a logger and are in the log.
+    too_large: u64,
 }
 
 /// Sum of the ideal times of collections, and counts of the readouts that answered last.
@@ -123,6 +126,7 @@ impl CollectorNode {
             taken: VecDeque::new(),
             failure: None,
             has_worked,
+            too_large: 0,
         })
     }
 
@@ -338,6 +342,16 @@ impl RoleNode for CollectorNode {
         // The supervisor may have assigned a given-up event to this collector again. The entries then belong to the new
         // assignment.
         let is_over = ends && !self.collector.has(event);
+        let too_large = self.collector.counters().too_large;
+        if matches!(record.step, EventStep::Missing { .. }) && self.too_large < too_large {
+            self.too_large = too_large;
+            let bytes_max = EVENT_BYTES_MAX;
+            tracing::error!(
+                event = event.0,
+                bytes_max,
+                "an event is too large for a message: the debug stream has it without its fragments"
+            );
+        }
         if let EventStep::Collected { bytes, .. } = record.step {
             self.collections.handle_collected(event, bytes);
         }
@@ -380,6 +394,7 @@ impl RoleNode for CollectorNode {
 
     fn measure(&self, _now: Instant, metrics: &Metrics) {
         let counters = self.collector.counters();
+        metrics::set(&metrics.too_large, counters.too_large);
         metrics::set(&metrics.requests, counters.requests);
         metrics::set(&metrics.requests_repeated, counters.retries);
         metrics::set(&metrics.fragment_bytes, counters.bytes);

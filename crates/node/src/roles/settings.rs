@@ -5,10 +5,11 @@ use fanin_dataflow::{
     stream_seed,
 };
 use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines};
-use fanin_units::{Duration, Instant};
+use fanin_units::{Bytes, Duration, Instant};
 
 use crate::data::Data;
 use crate::node::ProcessError;
+use crate::wire::EVENT_BYTES_MAX;
 
 /// Checks that processes can run a scenario.
 ///
@@ -103,6 +104,7 @@ pub fn collector(
         readout_wait: live.readout_wait,
         processor_timeout,
         logger_timeout: some(live.logger_timeout),
+        event_max: Some(Bytes::new(EVENT_BYTES_MAX)),
         shipping_max: machines::small("live.shipping_max", u64::from(live.shipping_max))?,
         seed: seed(scenario, HostKind::Collector, place),
         ..config

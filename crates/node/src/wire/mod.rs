@@ -41,8 +41,8 @@ use dialer::Dialer;
 use observer::TcpObserver;
 use reach::Reachability;
 use sharing::WindowSharing;
-pub(crate) use strangers::CALLER_CONNECTIONS_PER_SECOND_MAX;
 use strangers::RefusedConnections;
+pub(crate) use strangers::{CALLER_CONNECTIONS_PER_SECOND_MAX, EVENT_BYTES_MAX};
 use table::ConnectionTable;
 
 pub use error::WireError;

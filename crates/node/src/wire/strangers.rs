@@ -14,6 +14,8 @@ use crate::names::name;
 
 /// Maximum size of a message in bytes. The largest messages are events.
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
+/// Maximum size of an event. The rest of its message is for the proof of its assignment.
+pub(crate) const EVENT_BYTES_MAX: u64 = (MESSAGE_BYTES_MAX - (1 << 20)) as u64;
 /// Least part of these bytes that one peer may hold, so that a system of hundreds of processes keeps its throughput.
 const PEER_RECEIVE_BYTES_MIN: u64 = 64 << 20;
 /// Maximum number of connections without a complete greeting.
