@@ -125,6 +125,8 @@ struct Trails {
     reassigned: BTreeSet<L1Id>,
     said_stored: BTreeSet<L1Id>,
     assigned_at: BTreeMap<L1Id, u128>,
+    /// Collectors and loggers that records of other processes name.
+    named: BTreeSet<Peer>,
     /// Times without lines of a collector's journal, which a loss of power may have cost.
     gaps: BTreeMap<u16, Vec<Gap>>,
     /// Events that a collector had at a gap, with the collector: its journal may lack lines.
@@ -148,8 +150,9 @@ impl Trails {
         let event = record.event;
         match record.step {
             // The files prove what is on disk; `check_stored` passes their events to the auditor.
-            EventStep::Stored { .. } => {
+            EventStep::Stored { collector, .. } => {
                 self.said_stored.insert(event);
+                self.named.insert(Peer::Collector(collector));
                 return;
             }
             EventStep::Assigned { collector, .. } => {
@@ -173,7 +176,11 @@ impl Trails {
             EventStep::Decided { outcome: Outcome::Rejected, .. } => {
                 self.rejected_by_unit.insert(event);
             }
-            EventStep::Completed { outcome, .. } => {
+            EventStep::Acknowledged { logger } => {
+                self.named.insert(Peer::Logger(logger));
+            }
+            EventStep::Completed { collector, outcome } => {
+                self.named.insert(Peer::Collector(collector));
                 self.outcomes.insert(event, outcome);
                 self.handle_completed(event, absolute(epoch_us, record.at));
             }
@@ -308,7 +315,7 @@ fn examine(
     let mut never_assigned = replaced::never_assigned(machine, &journals)?;
     replaced::keep_leading(machine, &mut journals)?;
     never_assigned.retain(|event| !on_disk.contains_key(event));
-    let mut withheld = Vec::new();
+    let (mut withheld, mut with_journal) = (Vec::new(), BTreeSet::new());
     for path in journals {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
@@ -366,6 +373,7 @@ fn examine(
             _ => {}
         }
         process.map(|process| last_lines.insert(process, (last_line, synchronised)));
+        with_journal.extend(process);
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
         {
@@ -379,6 +387,8 @@ fn examine(
             }
         }
     }
+    let gone = trails.named.difference(&with_journal);
+    findings.extend(gone.map(|&process| Finding::ProcessGone { process: crate::names::name(process) }));
     findings.extend(unfinished.into_iter().filter_map(UnfinishedFile::finding));
     for (epoch_us, record) in withheld.iter().filter(|(_, record)| !never_assigned.contains(&record.event)) {
         trails.note(*epoch_us, record);

@@ -209,6 +209,13 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
         },
         "have 0 assigned events, and at least",
     ),
+    (
+        "all journals of a logger are gone",
+        |folder, _| {
+            files(folder, "logger-0.").into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        },
+        "logger-0 has no journal, and other journals name it",
+    ),
 ];
 
 fn copy(from: &Path, to: &Path, part: &str) {
@@ -257,6 +264,7 @@ fn an_event_in_a_file_that_is_gone_is_lost() {
         "0 7 assigned 0 0 0 0\n1 7 completed 0 stored\n0 8 assigned 0 0 0 0\n1 8 reassigned 0\n\
          1 8 assigned 1 0 0 0\n2 8 completed 1 rejected\n0 9 assigned 0 0 0 0\n",
     );
+    write("collector-0.journal", "");
     write("collector-1.journal", "1 8 decided 0 rejected\n");
     write("logger-0.journal", "1 7 stored 0 physics 0\n1 8 stored 0 debug 0\n1 9 stored 0 physics 0\n");
     let folders = [folder.as_path()];
@@ -430,6 +438,7 @@ fn an_event_that_was_open_before_the_journals_that_are_left_is_lost_without_an_o
         "# fanin journal 1 epoch-us 1000\n7 9 decided 0 rejected\n",
     )
     .unwrap();
+    std::fs::write(folder.join("collector-1.journal"), "# fanin journal 1 epoch-us 1000\n").unwrap();
     let folders = [folder.as_path()];
     let scope = AuditScope { deletes_journals: true, ..scope_of(&folders, &[], 10) };
     let rest = "5 6 completed 0 rejected\n6 9 assigned 0 0 0 0\n7 9 completed 0 rejected\n";

@@ -44,6 +44,13 @@ pub enum Finding {
         /// Path of the journal behind the absent one.
         path: PathBuf,
     },
+    /// Another process's journal names a process, which has no journal. A process writes its first one as it starts, and never
+    /// deletes the newest one.
+    #[error("{process} has no journal, and other journals name it: nothing is proven about what it recorded")]
+    ProcessGone {
+        /// Name of the process.
+        process: String,
+    },
     /// The journals hold fewer assigned events than were seen while the system ran.
     #[error(
         "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",
@@ -91,13 +98,6 @@ pub enum Finding {
         /// The lost events.
         events: Vec<L1Id>,
     },
-    /// A logger's journal has an event as stored, and no undamaged file has this event, which is not lost.
-    #[error("a logger's journal has event {0} as stored, but no undamaged file has it")]
-    FileGone(L1Id),
-    /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
-    #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
-        events: Vec<L1Id>,
-    },
     /// No logger could write these events as they are. The debug stream has them, with stand-ins for damaged fragments.
     #[error("{} of {assigned} events are stored with stand-ins for damaged fragments: {}",
         events.len(), list_of(events))]
@@ -105,6 +105,13 @@ pub enum Finding {
         /// Number of assigned events.
         assigned: u64,
         /// The events.
+        events: Vec<L1Id>,
+    },
+    /// A logger's journal has an event as stored, and no undamaged file has this event, which is not lost.
+    #[error("a logger's journal has event {0} as stored, but no undamaged file has it")]
+    FileGone(L1Id),
+    /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
+    #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
     NotDecided(L1Id),
     /// An event was rejected and is on disk, although it was never taken from a collector and reassigned.
     #[error("event {0} was both rejected and stored")]
