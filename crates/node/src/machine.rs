@@ -12,7 +12,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanin_message::SimulatedNetwork;
 
-use crate::store::StoreTask;
+/// Work of a process in a thread of its own. A simulated machine runs it in turns.
+pub trait TurnTask: fmt::Debug + Send {
+    /// Waits at most `pause` for work, and does it. Returns false when the task has ended.
+    fn turn(&mut self, pause: Duration) -> bool;
+}
 
 /// A simulated machine for one process. Its time does not advance while the process works.
 pub trait SimulatedMachine: fmt::Debug + Send + Sync {
@@ -50,7 +54,7 @@ pub trait SimulatedMachine: fmt::Debug + Send + Sync {
     /// Errors of the operating system.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Runs the writer of a logger in turns from now on.
-    fn run_store(&self, task: Arc<Mutex<StoreTask>>);
+    fn run_store(&self, task: Arc<Mutex<dyn TurnTask>>);
 }
 
 /// An open file of a [`SimulatedMachine`].

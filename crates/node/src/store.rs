@@ -14,17 +14,20 @@ use std::time::Duration;
 
 use fanin_dataflow::{EventStream, StoreId, WriteJob};
 use fanin_events::Fragment;
-use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
+use fanin_events::atlas::{AtlasWriter, EventHeader};
 use fanin_message::OsError;
 
 use crate::data::{Data, check, fragments};
-use crate::machine::{HostMachine, MachineFile, OpenMode};
+use crate::machine::{HostMachine, MachineFile, OpenMode, TurnTask};
 use crate::wake::Wake;
 
+mod file;
 mod recover;
 mod scan;
 mod stand_in;
 
+pub use file::{StoreConfig, WRITING, stream_name};
+use file::{file_header, finish, into_io, place, room_file};
 pub use recover::LastAcknowledged;
 pub(crate) use scan::{DamagedPlace, scan, sound};
 use stand_in::{InvalidEvents, with_stand_ins};
@@ -35,24 +38,6 @@ const GROUP_BYTES_MAX: u64 = 64 << 20;
 const RETRY: Duration = Duration::from_millis(250);
 /// Minimum size of the test file that must fit before an unwritable disk counts as writable again.
 const FREE_BYTES_MIN: u64 = 1 << 20;
-/// Suffix of the name of a file of stored events.
-const DATA: &str = ".data";
-/// Suffix of the name of a file that is being written.
-pub const WRITING: &str = ".writing";
-
-/// Settings of stored events.
-#[derive(Debug, Clone)]
-pub struct StoreConfig {
-    /// The folder of the files. It is created if it does not exist.
-    pub folder: PathBuf,
-    /// Prefix of file names, such as `logger-0`.
-    pub process: String,
-    /// Size at which a file is finished and the next one begun, bytes.
-    pub file_bytes: u64,
-    /// Run number, which is written into every event.
-    pub run: u32,
-}
-
 /// Result of writing an event, or a change of the disk's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
@@ -148,7 +133,7 @@ impl EventStore {
             }
             HostMachine::Simulated(machine) => {
                 let task = Arc::new(Mutex::new(task));
-                machine.run_store(Arc::clone(&task));
+                machine.run_store(Arc::<Mutex<StoreTask>>::clone(&task));
                 Runner::HostMachine(task)
             }
         };
@@ -219,24 +204,15 @@ pub struct StoreTask {
     invalid: InvalidEvents,
 }
 
-fn place(stream: EventStream) -> usize {
-    match stream {
-        EventStream::Physics => 0,
-        EventStream::Debug => 1,
-    }
-}
-
-/// Returns the name of a stream in files and their names.
-pub const fn stream_name(stream: EventStream) -> &'static str {
-    match stream {
-        EventStream::Physics => "physics",
-        EventStream::Debug => "debug",
-    }
-}
-
 impl std::fmt::Debug for StoreTask {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("StoreTask").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl TurnTask for StoreTask {
+    fn turn(&mut self, pause: Duration) -> bool {
+        Self::turn(self, pause)
     }
 }
 
@@ -518,31 +494,8 @@ impl StoreTask {
     }
 }
 
-/// Returns the fields of the first records of a file. Its name is that of a finished file.
-fn file_header(config: &StoreConfig, stream: &str, number: u32) -> FileHeader {
-    FileHeader {
-        application: config.process.clone(),
-        file_name: format!("{}-{stream}-{number:05}{DATA}", config.process),
-        file_number: number,
-        run: config.run,
-        ..FileHeader::default()
-    }
-}
-
 fn size(job: &WriteJob<Data>) -> u64 {
     job.payload.parts().iter().map(|part| part.len() as u64).sum()
-}
-
-fn into_io(error: WriteError) -> io::Error {
-    match error {
-        WriteError::Io(error) => error,
-        error => io::Error::new(io::ErrorKind::InvalidData, error),
-    }
-}
-
-/// Returns the path of the test file by which a logger tests for free space.
-fn room_file(config: &StoreConfig) -> PathBuf {
-    config.folder.join(format!(".room-{}", config.process))
 }
 
 /// Writes a file of `bytes` bytes and removes it. Unlike a query of free space, this also tests quotas and limits.
@@ -559,25 +512,6 @@ fn write_test(machine: &HostMachine, path: &Path, bytes: u64) -> io::Result<()> 
     });
     let _ = machine.remove(path);
     tried
-}
-
-fn finish(
-    machine: &HostMachine,
-    path: &Path,
-    file: &mut MachineFile,
-    writer: AtlasWriter<Vec<u8>>,
-    last_of_run: bool,
-) -> io::Result<()> {
-    let record = writer.finish(&FileEnd { last_of_run, ..FileEnd::default() }).map_err(into_io)?;
-    file.write_all(&record)?;
-    file.sync_all()?;
-    let name = path.to_string_lossy();
-    machine.rename(path, Path::new(name.strip_suffix(WRITING).unwrap_or(&name)))?;
-    // The file is complete under either name: after a loss of power, the next start finishes it again.
-    if let Err(error) = path.parent().map_or(Ok(()), |folder| machine.sync_folder(folder)) {
-        tracing::warn!(%error, file = %path.display(), "a finished file may have its former name after a loss of power");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

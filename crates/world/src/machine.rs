@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanin_message::SimulatedNetwork;
-use fanin_node::machine::{OpenMode, SimulatedFile, SimulatedMachine};
-use fanin_node::store::StoreTask;
+use fanin_node::machine::{OpenMode, SimulatedFile, SimulatedMachine, TurnTask};
 
 use crate::disk::{AuditedFile, ProcessFile};
 use crate::net::ProcessNetwork;
@@ -65,7 +64,7 @@ impl SimulatedMachine for ProcessMachine {
         self.shared.lock().sync_names(self.life, folder)
     }
 
-    fn run_store(&self, task: Arc<Mutex<StoreTask>>) {
+    fn run_store(&self, task: Arc<Mutex<dyn TurnTask>>) {
         self.shared.lock().hosts[self.life.host].store = Some(task);
     }
 }
@@ -115,7 +114,7 @@ impl SimulatedMachine for AuditMachine {
         Ok(())
     }
 
-    fn run_store(&self, _task: Arc<Mutex<StoreTask>>) {
+    fn run_store(&self, _task: Arc<Mutex<dyn TurnTask>>) {
         unreachable!("the audit stores nothing")
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::Random;
-use fanin_node::store::StoreTask;
+use fanin_node::machine::TurnTask;
 
 use crate::disk::Disks;
 use crate::net::{ConnectionRequest, WorldNetwork, WorldSegment};
@@ -85,7 +85,7 @@ pub(crate) struct HostState {
     /// Time of its process's next turn; `u64::MAX`: when something arrives.
     pub(crate) turn_at: u64,
     /// The writer of a logger.
-    pub(crate) store: Option<Arc<Mutex<StoreTask>>>,
+    pub(crate) store: Option<Arc<Mutex<dyn TurnTask>>>,
     pub(crate) store_at: u64,
 }
 

@@ -179,7 +179,7 @@ fn job(number: u32) -> WriteJob<Data> {
     }
 }
 
-/// Returns the paths of finished files of stored events. Copies of damaged ones stand beside them.
+/// Returns the paths of finished files of stored events. Their folder has copies of damaged ones, too.
 fn finished(machine: &HostMachine, folder: &Path) -> Vec<PathBuf> {
     let mut paths = machine.list(folder).unwrap();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "data"));

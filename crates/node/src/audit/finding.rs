@@ -104,7 +104,7 @@ pub enum Finding {
     StandIns {
         /// Number of assigned events.
         assigned: u64,
-        /// The events.
+        /// The events with stand-ins.
         events: Vec<L1Id>,
     },
     /// A logger's journal has an event as stored, and no undamaged file has this event, which is not lost.

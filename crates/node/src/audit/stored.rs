@@ -75,7 +75,7 @@ pub(super) struct UnfinishedFile {
 
 impl UnfinishedFile {
     pub(super) fn new(path: PathBuf, file: StoredFile) -> Self {
-        let name = super::file_name(&path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_of = |stream: &EventStream| name.contains(&format!("-{}-", stream_name(*stream)));
         let stream = Some(EventStream::Debug).filter(is_of).unwrap_or(EventStream::Physics);
         let process = name.split(&format!("-{}-", stream_name(stream))).next().unwrap_or_default();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fanin_dataflow::{EventStep, EventStream, L1Id};
 use fanin_events::atlas::{AtlasWriter, FileEnd};
 
+use super::file::{DATA, StoreConfig, WRITING, file_header, finish, into_io, place, room_file, stream_name};
 use super::scan::{Scan, range, scan};
-use super::{DATA, StoreConfig, WRITING, file_header, finish, into_io, place, room_file, stream_name};
 use crate::journal::{EarlierLines, HEADER, header_words, parse};
 use crate::machine::{HostMachine, OpenMode};
 
@@ -102,8 +102,8 @@ struct Unfinished<'a> {
 }
 
 impl Unfinished<'_> {
-    /// Finishes the file. Returns its numbers of events and bytes; `None` if it is damaged and stays as it is, since the disk
-    /// has no room for a copy or fails.
+    /// Finishes the file. Returns its numbers of events and bytes; `None` if it is damaged and cannot be repaired now. It stays
+    /// as it is then.
     fn recover(&self, earlier: &LastAcknowledged) -> io::Result<Option<(u32, u64)>> {
         let bytes = self.machine.read(self.path)?;
         let found = scan(&bytes);
@@ -205,7 +205,7 @@ impl Unfinished<'_> {
         Ok(())
     }
 
-    /// Returns the path of a file beside this one. No audit reads it, since its name lacks `.data`.
+    /// Returns the path of another file of this number. No audit reads it, since its name lacks `.data`.
     fn with_extension(&self, extension: &str) -> PathBuf {
         let Self { config, stream, number, .. } = self;
         config.folder.join(format!("{}-{stream}-{number:05}.{extension}", config.process))

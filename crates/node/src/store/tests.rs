@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::*;
 use crate::data::{Chunk, append};
 use crate::journal::EarlierLines as _;
-use crate::machine::{SimulatedFile, SimulatedMachine};
+use crate::machine::{SimulatedFile, SimulatedMachine, TurnTask};
 
 /// The files of a machine, and the calls that fail.
 #[derive(Debug, Default)]
@@ -26,10 +26,12 @@ impl TestDisk {
     }
 }
 
+type SharedTask = Arc<Mutex<dyn TurnTask>>;
+
 #[derive(Debug, Clone, Default)]
 struct TestMachine {
     disk: Arc<Mutex<TestDisk>>,
-    store: Arc<Mutex<Option<Arc<Mutex<StoreTask>>>>>,
+    store: Arc<Mutex<Option<SharedTask>>>,
 }
 
 impl TestMachine {
@@ -109,7 +111,7 @@ impl SimulatedMachine for TestMachine {
         self.call("sync_folder")
     }
 
-    fn run_store(&self, task: Arc<Mutex<StoreTask>>) {
+    fn run_store(&self, task: SharedTask) {
         *self.store.lock().unwrap() = Some(task);
     }
 }
