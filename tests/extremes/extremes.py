@@ -114,12 +114,9 @@ QUANTITIES: dict[str, tuple[str, ...]] = {
     "ppm": ("0", "1 ppm", "1", "1000000"),
     "packets": ("0", "1 packets", "1000000000 packets"),
 }
-# Values with which a run may stall or lose events. Hosts wait a day, or the limit is below a round trip. With
-# a thousand senders timeouts double beyond `run.stall_limit`.
+# Values with which a run may stall or lose events. Hosts wait a day, or the limit is below a round trip.
 STALLS: dict[str, tuple[str, ...]] = {
     "run.stall_limit": ("1 ps", "1 us"),
-    "workload.service_delay_max": ("24 h",),
-    "workload.senders": ("1000",),
     "readout.response_delay": ("24 h",),
     "readout.response_delay_sd": ("24 h",),
     "collectors.processing_time": ("24 h",),

@@ -26,7 +26,7 @@ pub use capture::{FrameSeen, LinkCapture};
 pub use picture::Finished;
 pub use recorder::{HoldingTechniques, Recorder};
 pub use ring_bins::RingVisitor;
-pub use samples::QueueState;
+pub use samples::{QueueState, SAMPLES_MAX};
 pub use tables::EndStats;
 pub use timeline::PortLevel;
 pub use totals::RunTotals;

@@ -52,9 +52,10 @@ impl Recorder {
         self.watch.as_ref().map(|watch| watch.next)
     }
 
-    /// Samples all watched queues; returns the time of the next sample, or `None` if no queue is watched.
+    /// Samples all watched queues; returns the time of the next sample, or `None` if no queue is watched or there are more than
+    /// [`SAMPLES_MAX`](crate::SAMPLES_MAX).
     pub fn sample(&mut self, at: u64, queue: impl FnMut(PortIndex) -> QueueState) -> Option<u64> {
-        self.watch.as_mut().map(|watch| watch.sample(at, queue))
+        self.watch.as_mut().and_then(|watch| watch.sample(at, queue))
     }
 
     /// Returns the end of the present bin of the timeline. Call [`close_bins`](Self::close_bins) before any later occurrence.

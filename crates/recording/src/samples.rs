@@ -3,6 +3,9 @@
 use fanin_network::{Network, PortIndex};
 use fanin_scenario::Scenario;
 
+/// The most samples of queues in the measured time: some 2 GB. Sampling ends when there are more.
+pub const SAMPLES_MAX: u64 = 20_000_000;
+
 /// A queue at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueState {
@@ -33,6 +36,7 @@ pub(crate) struct SampledQueues {
     /// The time of the next sample.
     pub(crate) next: u64,
     pub(crate) samples: Vec<QueueSample>,
+    samples_max: u64,
 }
 
 impl SampledQueues {
@@ -46,16 +50,17 @@ impl SampledQueues {
         ports.dedup();
         let interval = record.queue_interval.get();
         let next = scenario.run.warmup.get();
-        (!ports.is_empty() && interval > 0).then(|| Self { ports, interval, next, samples: Vec::new() })
+        let (samples, samples_max) = (Vec::new(), SAMPLES_MAX);
+        (!ports.is_empty() && interval > 0).then_some(Self { ports, interval, next, samples, samples_max })
     }
 
-    /// Samples all watched queues; returns the time of the next sample.
-    pub(crate) fn sample(&mut self, at: u64, mut queue: impl FnMut(PortIndex) -> QueueState) -> u64 {
+    /// Samples all watched queues; returns the time of the next sample, or `None` if that would be too many.
+    pub(crate) fn sample(&mut self, at: u64, mut queue: impl FnMut(PortIndex) -> QueueState) -> Option<u64> {
         for &port in &self.ports {
             self.samples.push(QueueSample { port, at, queue: queue(port) });
         }
         self.next += self.interval;
-        self.next
+        (self.samples.len() as u64 <= self.samples_max).then_some(self.next)
     }
 }
 
@@ -74,5 +79,18 @@ pub(crate) fn note_windows(samples: &mut Vec<WindowSample>, sample: WindowSample
     let last = samples.iter().rev().find(|last| last.end == sample.end);
     if last.is_none_or(|last| (last.cwnd, last.in_flight) != (sample.cwnd, sample.in_flight)) {
         samples.push(sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_ends_before_the_memory_is_full() {
+        let (interval, samples, ports) = (10, Vec::new(), vec![2, 5]);
+        let mut watch = SampledQueues { ports, interval, next: 0, samples, samples_max: 7 };
+        let due = [0, 10, 20, 30].map(|at| watch.sample(at, |_| QueueState::default()));
+        assert_eq!(due, [Some(10), Some(20), Some(30), None]);
     }
 }

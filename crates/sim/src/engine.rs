@@ -28,7 +28,7 @@ pub(crate) struct ConnectionEnd {
     /// True if changes of the end's window are recorded.
     pub(crate) is_traced: bool,
     /// Time of the end's earliest scheduled timer, in picoseconds; `u64::MAX` without one.
-    timer_at: u64,
+    pub(crate) timer_at: u64,
 }
 
 /// Payload bytes by their fate. Bytes `sent` here or `entered` from another partition have `arrived`, were `dropped`,

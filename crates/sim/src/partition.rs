@@ -29,6 +29,8 @@ const _: () = {
 
 /// Occurrences between two checks of the stop flag.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
+/// The most waits for all running timers without progress: Linux sends a segment again as often (`tcp_retries2`).
+const WAITS_MAX: u32 = 15;
 
 /// Reasons for the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +73,9 @@ pub(crate) struct Partition<W: HostWorkload> {
     /// The longest time without progress, in picoseconds.
     stall_limit: u64,
     bulk_connections: u32,
-    /// The value of [`Self::progress`] at the last check.
+    /// The value of [`Self::progress`] at the last check, and the checks since it changed.
     progress: u64,
+    waits: u32,
 }
 
 impl<W: HostWorkload> Partition<W> {
@@ -99,6 +102,7 @@ impl<W: HostWorkload> Partition<W> {
             stall_limit: u64::MAX,
             bulk_connections: 0,
             progress: 0,
+            waits: 0,
         }
     }
 
@@ -207,26 +211,28 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// Returns the end of the run if the workload is finished, otherwise `None`.
-    fn ending_when_done(&self) -> Option<Ending> {
-        self.workload.is_done().then_some(Ending::Done)
-    }
-
     /// Returns a number that changes with each step of the workload, and with each acknowledged byte of an answer.
     fn progress(&self) -> u64 {
         let acked = |connection| self.techniques.acked(&self.engine, 2 * connection + 1);
         self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
     }
 
-    /// Returns true if nothing has moved since the last check. Schedules the next check, unless only housekeeping is left: the
-    /// run then ends with its last occurrence.
+    /// Returns true if nothing has moved since the last check, and no timer is left that may move it: none runs, or all of them
+    /// were awaited [`WAITS_MAX`] times. Schedules the next check, unless only housekeeping is left: the run then ends with its
+    /// last occurrence.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
         let progress = self.progress();
+        let has_moved = std::mem::replace(&mut self.progress, progress) != progress;
+        self.waits = if has_moved { 0 } else { self.waits + 1 };
+        let timers =
+            self.engine.ends().iter().map(|end| end.timer_at).chain(self.host_timers.iter().copied());
+        let last_timer = timers.filter(|&at| !has_moved && at != u64::MAX).max();
         if self.engine.schedule.holds_more_than(self.housekeeping) {
-            self.schedule_housekeeping(self.engine.now() + self.stall_limit, Occurrence::StallCheck);
+            let next = (self.engine.now() + self.stall_limit).max(last_timer.unwrap_or(0));
+            self.schedule_housekeeping(next, Occurrence::StallCheck);
         }
-        std::mem::replace(&mut self.progress, progress) == progress
+        !has_moved && (last_timer.is_none() || self.waits > WAITS_MAX)
     }
 
     fn sample(&mut self) {
@@ -354,7 +360,7 @@ impl<W: HostWorkload> Partition<W> {
         let host = self.engine.end(index).host;
         self.outbox.hosts.push(host);
         self.post();
-        self.ending_when_done()
+        self.workload.is_done().then_some(Ending::Done)
     }
 
     /// Records the first readable byte of an answer, once.
@@ -480,7 +486,7 @@ impl<W: HostWorkload> Partition<W> {
         }
         self.outbox.hosts.push(host);
         self.post();
-        self.ending_when_done()
+        self.workload.is_done().then_some(Ending::Done)
     }
 
     /// Schedules a host's timer, unless an earlier one is scheduled.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles, topology};
-use fanin_recording::{Finished, LinkCapture, Recorder};
+use fanin_recording::{Finished, LinkCapture, Recorder, SAMPLES_MAX};
 use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::Instant;
@@ -278,8 +278,5 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
 /// Returns the first port that `record.capture` names, or an error if no link has that name.
 fn captured_port(scenario: &Scenario, network: &Network) -> Result<PortIndex, Error> {
     let name = &scenario.record.capture;
-    match network.ports_named(name).first() {
-        Some(&port) => Ok(port),
-        None => Err(Error::NoSuchLink { name: name.clone() }),
-    }
+    network.ports_named(name).first().copied().ok_or_else(|| Error::NoSuchLink { name: name.clone() })
 }

@@ -249,7 +249,9 @@ fn a_run_that_cannot_move_says_who_waits() {
     let mut small = scenario(SMALL, &["run.duration=10 s", "run.stall_limit=3 s"]);
     small.tor.buffer = fanin_units::Bytes::new(1_000);
     let outcome = outcome(&small, 1);
-    let RunEnd::Stalled { diagnosis, .. } = &outcome.end else { panic!("{:?}", outcome.end) };
+    let RunEnd::Stalled { at, diagnosis } = &outcome.end else { panic!("{:?}", outcome.end) };
+    // Every timer of RTO has expired 15 times, the last of them after 120 s.
+    assert!(at.get() < 16 * 121_000_000_000_000, "{at}");
     assert!(diagnosis.contains("collector 0 waits for"), "{diagnosis}");
     assert!(diagnosis.contains("events are not finished"), "{diagnosis}");
 }
@@ -399,6 +401,18 @@ fn a_run_that_moves_is_not_stalled() {
     let outcome = outcome(&preset("incast", &sets), 1);
     assert_eq!(outcome.end, RunEnd::Complete);
     assert!(outcome.records.events[0].collection_time_ps.unwrap() > 400_000_000_000);
+}
+
+#[test]
+fn a_run_that_awaits_a_timer_is_not_stalled() {
+    // The senders that lost a whole flight wait for their RTO of at least 200 ms, twice the limit.
+    let timeouts = outcome(&preset("incast", &["run.duration=2 s", "run.stall_limit=100 ms"]), 1);
+    assert_eq!(timeouts.end, RunEnd::Complete);
+    assert!(timeouts.summary.tcp.unwrap().timeouts > Some(0));
+    // An event each 100 s, though for 60 s nothing moves.
+    let rare = ["supervisor.rate=0.01 Hz", "supervisor.arrivals=periodic", "run.duration=400 s"];
+    let rare = outcome(&scenario(SMALL, &rare), 1);
+    assert_eq!((rare.end, rare.records.events.len() > 2), (RunEnd::Complete, true));
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub struct Run {
     pub warmup: Duration,
     /// Seed of every random stream, below 2⁶³; the same scenario and seed give the same result to the bit.
     pub seed: u64,
-    /// Time without progress after which a run ends with a diagnosis of the waiting hosts.
+    /// Time without progress after which a run ends with a diagnosis of the waiting hosts. A simulation awaits all running
+    /// timers first, at most 15 times in a row.
     pub stall_limit: Duration,
     /// Factor for `fanin run` in namespaces that lowers all rates and stretches all times, so that one machine keeps
     /// up; 0 to 1. Zero: the largest factor that this machine holds. Figures are converted back to the scenario's
