@@ -1,6 +1,6 @@
 """Runs what continuous integration is too short for. It can be stopped at any time, and goes on where it was.
 
-Usage: .ci/nightly [--hours 10] [--only PART ...] [--profile dev] [--again] [--list]
+Usage: .ci/nightly [--hours 10] [--only PART ...] [--runs N] [--profile dev] [--again] [--list]
 
 Each part has its share of the hours, and is made of runs. A run that has ended is not repeated on the same
 commit, unless `--again` is given. Parts that draw seeds have new runs each night: date (UTC) and commit give
@@ -11,7 +11,7 @@ Results and totals are in out/nightly/state.json, the output of each run in out/
 failed run keeps the seed in its name. The last line counts the runs of this commit: "N passed, N failed".
 Exit code 0 only if none failed and none was cut off, 2 if another call is running. Ctrl-C, SIGTERM and SIGHUP
 end the present run in order, which the next call then repeats; the exit code is 130. `--profile dev` builds
-faster, and checks debug assertions.
+faster, and checks debug assertions. `--runs N` begins at most N runs of each part, whatever their time.
 """
 
 import argparse
@@ -280,11 +280,13 @@ def extremes(_state: State, night: Time) -> Iterator[Run]:
 
 
 def laws(_state: State, night: Time) -> Iterator[Run]:
-    """Try the laws between runs on new random scenarios."""
+    """Try the laws between runs on new random scenarios and networks."""
     command = [sys.executable, "-m", "pytest", "-q", "tests/python/test_laws.py"]
     for number in range(10):
         environment = {"FANIN_LAWS_SEED": str(night.seed * 1000 + number * 100)}
         yield Run(f"{number}", command, by_code("passed|failed|error"), 180, environment)
+    command = ["cargo", "test", "--quiet", "--package", "fanin-sim", "--test", "laws"]
+    yield Run("networks", command, by_code("^test result|^error"), 180, {"FANIN_LAWS_CASES": "1000"})
 
 
 def packetdrill(_state: State, _night: Time) -> Iterator[Run]:
@@ -497,14 +499,15 @@ class Night:
             self.note(part, run, run.name, verdict, time.monotonic() - started)
         return verdict.passed
 
-    def play(self, part: Part, seconds: float, profile: str) -> None:
-        """Do the runs of a part that are not done yet, as long as there is time."""
+    def play(self, part: Part, seconds: float, profile: str, runs_most: int | None) -> None:
+        """Do the runs of a part that are not done yet, as long as there is time, or this number of them."""
         done = self.state["runs"].setdefault(part.name, {})
         earlier = 0
         if part.build and not self.build(part, profile):
             return
         begin = time.monotonic()
         left = seconds
+        begun = 0
         for run in part.runs(self.state, Time(seconds, self.seed, profile)):
             if stop_signals:
                 raise KeyboardInterrupt
@@ -512,10 +515,14 @@ class Night:
             if key in done:
                 earlier += 1
                 continue
-            if left <= 0 or run.seconds > left:
+            if runs_most is not None:
+                if begun == runs_most:
+                    break
+            elif left <= 0 or run.seconds > left:
                 rest = f"{max(0.0, left):.0f} s are left; next is {run.name} of up to {run.seconds:.0f} s"
                 print(f"        {part.name}: {rest}", flush=True)
                 break
+            begun += 1
             started = time.monotonic()
             ended = execute(part, run)
             took = time.monotonic() - started
@@ -542,7 +549,7 @@ def play_all(parts: Sequence[Part], options: argparse.Namespace) -> int:
     code = 0
     try:
         for part in parts:
-            night.play(part, 3600 * options.hours * part.share, options.profile)
+            night.play(part, 3600 * options.hours * part.share, options.profile, options.runs)
     except KeyboardInterrupt:
         print("interrupted: the next call goes on here", flush=True)
         code = 130
@@ -562,6 +569,7 @@ def main(arguments: Sequence[str]) -> int:
     names = [part.name for part in PARTS]
     parser.add_argument("--hours", type=float, default=10.0, help="of all parts together (10)")
     parser.add_argument("--only", nargs="*", default=names, choices=names, metavar="PART")
+    parser.add_argument("--runs", type=int, metavar="N", help="at most N runs of each part: a trial")
     parser.add_argument("--profile", default="release", choices=("release", "dev"))
     parser.add_argument("--again", action="store_true", help="repeat the runs of this commit")
     parser.add_argument("--list", action="store_true", help="name the parts")

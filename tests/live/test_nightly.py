@@ -103,6 +103,18 @@ def test_a_run_begins_only_if_its_own_time_is_left(
     assert (tmp_path / "calls").read_text() == "0 1 "
 
 
+def test_a_trial_does_some_runs_of_each_part_whatever_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(nightly, "OUT", tmp_path)
+    monkeypatch.setattr(nightly, "PARTS", parts(tmp_path, [0, 0, 0], seconds=3600.0))
+    assert nightly.main(["--hours", "0.05", "--runs", "2"]) == 0
+    assert capfd.readouterr().out.endswith("\n2 passed, 0 failed\n")
+    # Runs that are done do not count.
+    assert nightly.main(["--hours", "0.05", "--runs", "1"]) == 0
+    assert (tmp_path / "calls").read_text() == "0 1 2 "
+
+
 def test_a_run_that_was_cut_off_stays_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
