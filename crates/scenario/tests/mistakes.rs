@@ -204,6 +204,12 @@ fn events_beyond_the_memory_of_a_live_collector_are_pointed_out() {
 }
 
 #[test]
+fn a_readout_whose_memory_holds_no_event_names_what_makes_it_large() {
+    let text = "[readout]\nfragment_size = '1 GB'\nmemory = '2 GB'\n";
+    one(text, 3, 10, &["smaller than an event, which takes 12 GB", "a smaller readout.fragment_size"]);
+}
+
+#[test]
 fn settings_that_nothing_reads_are_pointed_out() {
     let warned = |text: &str| load_text("mine.toml", text, &[]).unwrap().warnings.render(false);
     let senders = warned("[workload]\nsenders = 4\n");

@@ -193,7 +193,9 @@ impl ScenarioCheck<'_> {
                 ),
                 "smaller than an event",
                 Some(("readout.fragments_per_host", "fragments on each host")),
-                format!("give at least \"{event}\", better several hundred times that"),
+                format!(
+                    "give at least \"{event}\", better several hundred times that, or a smaller readout.fragment_size"
+                ),
             );
         }
     }
