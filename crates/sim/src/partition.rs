@@ -217,9 +217,8 @@ impl<W: HostWorkload> Partition<W> {
         self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
     }
 
-    /// Returns true if nothing has moved since the last check, and no timer is left that may move it: none runs, or all of them
-    /// were awaited [`WAITS_MAX`] times. Schedules the next check, unless only housekeeping is left: the run then ends with its
-    /// last occurrence.
+    /// Returns true if nothing has moved since the last check, and no timer runs or all were awaited [`WAITS_MAX`] times.
+    /// Schedules the next check, unless only housekeeping is left: the run then ends with its last occurrence.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
         let progress = self.progress();

@@ -75,8 +75,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// Hosts that take one another's places take one another's results. Here each takes another's name. Each answer is one burst, and
-    /// none is lost: acknowledgements that clock several hosts make them meet at one picosecond, as the sums of their delays
-    /// commute. The names decide such ties, and `ties.rs` shows that they do so fairly.
+    /// none is lost. Hosts that acknowledgements clock would meet at one picosecond, as sums of delays commute. Names decide such
+    /// ties, and `ties.rs` shows that they do so fairly.
     #[test]
     fn permuted_hosts_give_permuted_results(
         is_barrier in any::<bool>(), senders in 2u32..12, kilobytes in 1u32..14, seed in 0u64..1000,
@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(renamed_summary, summary);
     }
 
-    /// A readout that nobody asks, and a rack of such hosts, change nothing.
+    /// A readout that no collector asks, and a rack of such hosts, change nothing.
     #[test]
     fn idle_hosts_and_racks_change_nothing(
         is_barrier in any::<bool>(), senders in 2u32..12, kilobytes in 4u32..40, buffer in 12u32..60, seed in 0u64..1000,
