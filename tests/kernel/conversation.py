@@ -23,8 +23,9 @@ CLIENT, SERVER = 0, 1
 REQUEST_BYTES = 64
 PORT = 9000
 MS = 1_000_000
-# Time without any packet after which a conversation has failed.
-SILENCE = 60_000 * MS
+# Time without any packet, lost ones included, after which a conversation has failed: more than the kernel's
+# longest RTO (TCP_RTO_MAX, 120 s), to which a head that is lost ten times backs off.
+SILENCE = 130_000 * MS
 SYSCTLS = {
     "tcp_rmem": "4096 131072 6291456",
     # The send buffer never limits the sender, which the model does not have.
@@ -194,6 +195,8 @@ class Conversation:
     requested: int = 0
     answered: int = 0
     request_at: int | None = None
+    # Time of the last packet.
+    quiet_since: int = field(default_factory=time.monotonic_ns)
 
     def carry(self, side: int) -> None:
         """Take packets from a device, and let them arrive later at the other one."""
@@ -202,6 +205,7 @@ class Conversation:
                 packet = os.read(self.ends[side].tun, 65536)
             except BlockingIOError:
                 return
+            self.quiet_since = time.monotonic_ns()
             number = self.numbers[side]
             self.numbers[side] += 1
             if number in self.plan.lost[side]:
@@ -278,7 +282,6 @@ class Conversation:
         enter(client.namespace)
         client.note("connect")
         client.socket.connect_ex((address(SERVER), PORT))
-        quiet_since = time.monotonic_ns()
         total = sum(self.plan.answers)
         while self.received < total or self.pending:
             for side in (CLIENT, SERVER):
@@ -287,12 +290,12 @@ class Conversation:
             if self.pending and self.pending[0][0] <= now:
                 _, _, side, packet = heapq.heappop(self.pending)
                 os.write(self.ends[side].tun, packet)
-                quiet_since = now
+                self.quiet_since = now
                 continue_with = (self.serve, self.ask)[side == CLIENT]
                 continue_with()
                 continue
             self.ask()
-            if now > quiet_since + SILENCE:
+            if now > self.quiet_since + SILENCE:
                 raise ConversationError(f"nothing moves after {self.received} of {total} bytes")
             dues = [self.pending[0][0]] if self.pending else []
             dues += [self.request_at] if self.request_at is not None else []
