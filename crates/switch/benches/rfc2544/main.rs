@@ -2,7 +2,9 @@
 //!
 //! `cargo bench -p fanin-switch --bench rfc2544`. Generator, switch and receiver share one core. Frames arrive by the wall clock. It
 //! stands still while other programs have that core, as a receive ring holds only some tens of microseconds of the load.
+//! With `-- --flooding` it measures addresses and broadcast frames only.
 
+mod flooded;
 mod offered;
 mod search;
 
@@ -204,25 +206,57 @@ fn caching(entries: u32) -> usize {
     lower
 }
 
-/// The best of several passes, the generator's time included. `kind` chooses frames from addresses that are not known yet
-/// (RFC 2889 section 5.8), or broadcast frames (5.6). Returns frames a second in.
-fn flooding(entries: u32, kind: u8) -> f64 {
+/// The learning rate by RFC 2889 section 5.8: the highest rate of frames from new addresses that loses none. Returns addresses a
+/// second; all must be known afterwards.
+fn learning_rate(entries: u32, goal: Goal, most: f64) -> f64 {
     let stations = entries as usize / 2;
-    let destination = if kind == 0xff { [0xff; 6] } else { mac(2, 0) };
-    let frames: Vec<_> = (0..stations)
-        .map(|station| frame(destination, mac(3, if kind == 0xff { 0 } else { station }), 64, None))
-        .collect();
-    let pass = |_| {
+    // A trial ends when the table is half full, whatever its duration.
+    search::search(goal, most, |rate, _| {
         let mut switch = learning(entries);
-        // The destination is known, so that only a broadcast frame is flooded.
+        // The destination is known, so that no frame is flooded.
         play(&mut switch, 3, &[frame(mac(9, 0), mac(2, 0), 64, None)], 0);
-        let began = WallClock::now();
-        let seen = play(&mut switch, 1, &frames, 3);
-        let took = began.elapsed();
-        assert_eq!(seen, stations, "frames are forwarded");
-        stations as f64 / took.as_secs_f64()
-    };
-    (0..7).map(pass).fold(0.0, f64::max)
+        let mut frames: Vec<_> =
+            (0..stations).map(|station| frame(mac(2, 0), mac(3, station), 64, None)).collect();
+        let count = flooded::offer(&mut switch, &mut frames, &[3], rate, stations as u64);
+        let asked: Vec<_> =
+            (0..stations).map(|station| frame(mac(3, station), mac(4, 0), 64, None)).collect();
+        let is_known = play(&mut switch, 2, &asked, 4) == 0;
+        assert!(is_known || count.lost > 0, "an address of a forwarded frame is learned");
+        count.loss()
+    })
+}
+
+/// Broadcast frames at one port, to all others (RFC 2889 section 5.6).
+fn broadcast(bytes: usize, rate: f64, seconds: f64) -> Count {
+    let mut switch = learning(64);
+    let outputs: Vec<usize> = (0..PORTS).filter(|&port| port != 1).collect();
+    let mut frames = [frame([0xff; 6], mac(3, 0), bytes, None)];
+    flooded::offer(&mut switch, &mut frames, &outputs, rate, ((rate * seconds) as u64).max(1))
+}
+
+/// Addresses and broadcast frames: RFC 2889 sections 5.6 to 5.8.
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn flooding(quick: bool) {
+    let entries = if quick { 256 } else { 16_384 };
+    println!("\nAddress caching: {} of a table of {entries}", caching(entries));
+    let goal = if quick { Goal { phases_s: &[0.001], trials: 1, ..NO_DROP } } else { NO_DROP };
+    println!("Learning without loss: {:.2} million addresses/s", learning_rate(entries, goal, 50e6) / 1e6);
+    println!(
+        "\n| broadcast, frame, B | NDR in, Mframes/s | out | latency at 50 / 90 / 100 % of NDR, us: p50, p99 |"
+    );
+    println!("|---|---|---|---|");
+    for bytes in SIZES.into_iter().step_by(3) {
+        let ndr = search::search(goal, 10e6, |rate, seconds| broadcast(bytes, rate, seconds).loss()).max(1e3);
+        let latencies: Vec<_> = [0.5, 0.9, 1.0]
+            .iter()
+            .map(|share| {
+                let count = broadcast(bytes, share * ndr, if quick { 0.001 } else { 0.5 });
+                format!("{:.1}, {:.1}", count.latency_us(0.5), count.latency_us(0.99))
+            })
+            .collect();
+        let [ins, outs] = [1.0, (PORTS - 1) as f64].map(|ports| ports * ndr / 1e6);
+        println!("| {bytes} | {ins:.2} | {outs:.1} | {} |", latencies.join(" / "));
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
@@ -231,6 +265,9 @@ fn main() {
     let quick = !std::env::args().any(|argument| argument == "--bench");
     search::check(NO_DROP);
     search::check(PARTIAL_DROP);
+    if std::env::args().any(|argument| argument == "--flooding") {
+        return flooding(quick);
+    }
     let seconds = if quick { 0.001 } else { 0.1 };
     println!(
         "| traffic | frame, B | saturated, Mframes/s | NDR | PDR | Gb/s at PDR | latency at 50 / 90 / 100 % of NDR, us: p50, p99 | core taken away |"
@@ -281,9 +318,5 @@ fn main() {
         let frames = device.back_to_back(100e9 / ((bytes + 20) * 8) as f64, most);
         println!("{bytes} B: {frames} frames{}", if frames == most { " and more" } else { "" });
     }
-    let entries = if quick { 256 } else { 16_384 };
-    println!("\nAddress caching: {} of a table of {entries}", caching(entries));
-    println!("Learning: {:.1} million addresses/s", flooding(entries, 3) / 1e6);
-    let broadcast = flooding(entries, 0xff) / 1e6;
-    println!("Broadcast: {broadcast:.2} Mframes/s in, {:.1} out", broadcast * (PORTS - 1) as f64);
+    flooding(quick);
 }

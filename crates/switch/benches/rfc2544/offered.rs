@@ -12,6 +12,16 @@ const STAMP: std::ops::Range<usize> = 52..60;
 /// Latencies are counted in eight steps between powers of two.
 const STEPS: u64 = 8;
 
+/// Writes the time at which a frame is due, for its latency.
+pub(crate) fn put_stamp(frame: &mut [u8], due_ns: u64) {
+    frame[STAMP].copy_from_slice(&due_ns.to_ne_bytes());
+}
+
+/// The time at which a frame was due.
+fn stamp(frame: &[u8]) -> u64 {
+    u64::from_ne_bytes(frame[STAMP].try_into().expect("eight bytes"))
+}
+
 /// The number of a latency's step.
 fn step(latency_ns: u64) -> usize {
     let scaled = latency_ns.max(1) * STEPS;
@@ -60,7 +70,21 @@ pub(crate) struct Count {
     latencies: Vec<u64>,
 }
 
+fn no_latencies() -> Vec<u64> {
+    vec![0; step(u64::MAX / STEPS) + 1]
+}
+
 impl Count {
+    pub(crate) fn new() -> Self {
+        Self { offered: 0, lost: 0, sent: 0, elapsed_ns: 0, paused_ns: 0, latencies: no_latencies() }
+    }
+
+    /// Counts a frame that leaves the switch.
+    pub(crate) fn note_sent(&mut self, frame: &[u8], now_ns: u64) {
+        self.latencies[step(now_ns.saturating_sub(stamp(frame)))] += 1;
+        self.sent += 1;
+    }
+
     /// The share of frames that were lost.
     pub(crate) fn loss(&self) -> f64 {
         self.lost as f64 / self.offered as f64
@@ -81,21 +105,21 @@ impl Count {
 /// The wall clock without the pauses in which other programs had the core. The switch reads it several times a microsecond;
 /// a burst takes it some microseconds.
 #[derive(Debug)]
-struct Clock {
+pub(crate) struct Clock {
     began: Instant,
     last_ns: u64,
-    paused_ns: u64,
+    pub(crate) paused_ns: u64,
 }
 
 /// The shortest gap between two readings that counts as a pause.
 const PAUSE_NS: u64 = 50_000;
 
 impl Clock {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { began: Instant::now(), last_ns: 0, paused_ns: 0 }
     }
 
-    fn now_ns(&mut self) -> u64 {
+    pub(crate) fn now_ns(&mut self) -> u64 {
         let now = self.began.elapsed().as_nanos() as u64 - self.paused_ns;
         let gap = now - self.last_ns;
         if gap < PAUSE_NS {
@@ -130,7 +154,7 @@ impl OfferedPorts {
         self.load = load;
         self.inputs.fill(Input::default());
         self.sent = 0;
-        self.latencies = vec![0; step(u64::MAX / STEPS) + 1];
+        self.latencies = no_latencies();
         self.clock = Clock::start();
     }
 
@@ -172,7 +196,7 @@ impl Driver for OfferedPorts {
         self.ports.receive(port, frames_max.min(waiting.min(RING_FRAMES) as usize), into);
         for frame in &into[begin..] {
             let due_ns = ((input.received + input.lost) as f64 / load.rate * 1e9) as u64;
-            self.ports.head_mut(frame.handle)[STAMP].copy_from_slice(&due_ns.to_ne_bytes());
+            put_stamp(self.ports.head_mut(frame.handle), due_ns);
             input.received += 1;
         }
     }
@@ -180,8 +204,7 @@ impl Driver for OfferedPorts {
     fn transmit(&mut self, port: usize, frames: &[Received<Buffer>]) -> usize {
         let now = self.clock.now_ns();
         for frame in frames {
-            let stamp = self.ports.head(frame.handle)[STAMP].try_into().expect("eight bytes");
-            let latency = now.saturating_sub(u64::from_ne_bytes(stamp));
+            let latency = now.saturating_sub(stamp(self.ports.head(frame.handle)));
             self.latencies[step(latency)] += 1;
         }
         self.sent += frames.len() as u64;
