@@ -1,10 +1,8 @@
 //! Reasons for which a simulation cannot run.
 
 use fanin_network::NetworkError;
+use fanin_recording::SAMPLES_MAX;
 use fanin_units::Duration;
-
-/// The most samples of queues in the measured time: some 2 GB.
-pub(crate) const SAMPLES_MAX: u64 = 20_000_000;
 
 /// Reasons for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -8,10 +8,10 @@ use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, S
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::Instant;
 
+use crate::Error;
 use crate::boundary::PlayedNodes;
 use crate::connect::connect;
 use crate::engine::Engine;
-use crate::error::{Error, SAMPLES_MAX};
 use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};

@@ -129,7 +129,7 @@ proptest! {
         let mut add = |name: String, kind: NodeKind, to: NodeIndex| {
             larger.nodes.push(Node { name, kind });
             let node = larger.nodes.len() as NodeIndex - 1;
-            let link = Link { ends: [node, to], ..network.links[0].clone() };
+            let link = Link { ends: [node, to], ..network.links[0] };
             larger.links.push(link);
             node
         };

@@ -30,7 +30,7 @@ impl<P: FragmentPayload> Collector<P> {
     fn drop_fragments(&mut self, now: Instant, index: u32) {
         let slot = &mut self.slots[index];
         let (event, missing) = (slot.event, slot.missing);
-        (slot.payload, slot.debug, slot.missing) = (P::default(), true, 0);
+        (slot.payload, slot.is_debug, slot.missing) = (P::default(), true, 0);
         for readout in 0..slot.requested.len() {
             let slot = &mut self.slots[index];
             let fragments = slot.requested[readout];
