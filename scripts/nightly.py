@@ -281,6 +281,10 @@ def extremes(_state: State, night: Time) -> Iterator[Run]:
 
 def laws(_state: State, night: Time) -> Iterator[Run]:
     """Try the laws between runs on new random scenarios and networks."""
+    # The laws are those of this commit's simulator.
+    command = [sys.executable, "-m", "maturin", "develop", "--release", "--locked", "--quiet"]
+    environment = {"VIRTUAL_ENV": str(ROOT / ".venv")}
+    yield Run("extension", command, by_code("error|Error"), 120, environment)
     command = [sys.executable, "-m", "pytest", "-q", "tests/python/test_laws.py"]
     for number in range(10):
         environment = {"FANIN_LAWS_SEED": str(night.seed * 1000 + number * 100)}
