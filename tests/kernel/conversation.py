@@ -68,6 +68,12 @@ class Plan:
     """Milliseconds by which some of the server's packets are late."""
     delay: int = 20 * MS
     """Of each direction, in nanoseconds."""
+    congestion: str = "cubic"
+    """Name of the kernel's congestion control, at both ends."""
+    rate: int = 0
+    """Bytes a second of a link that the server's packets share, 0 for no such link."""
+    buffer: int = 0
+    """Bytes that wait for this link at most; more are lost."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +130,14 @@ class End:
         self.record.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         self.record.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.record.setblocking(False)
-        self.socket = self.new_socket()
+        self.socket = self.new_socket(plan.congestion)
         self.is_open = False
 
-    def new_socket(self) -> socket.socket:
+    def new_socket(self, congestion: str) -> socket.socket:
         """Make the application's socket in the present namespace."""
         made = socket.socket()
         made.setblocking(False)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
@@ -197,6 +203,8 @@ class Conversation:
     request_at: int | None = None
     # Time of the last packet.
     quiet_since: int = field(default_factory=time.monotonic_ns)
+    idle_at: int = 0
+    """When the link has sent what waits for it."""
 
     def carry(self, side: int) -> None:
         """Take packets from a device, and let them arrive later at the other one."""
@@ -210,12 +218,26 @@ class Conversation:
             self.numbers[side] += 1
             if number in self.plan.lost[side]:
                 continue
-            due = time.monotonic_ns() + self.plan.delay
+            due = self.depart(side, len(packet))
+            if due is None:
+                continue
+            due += self.plan.delay
             if side == SERVER:
                 due += self.plan.late.get(number, 0) * MS
                 packet = with_mark(packet) if number in self.plan.marked else packet
             self.order += 1
             heapq.heappush(self.pending, (due, self.order, 1 - side, packet))
+
+    def depart(self, side: int, size: int) -> int | None:
+        """Send a packet over the link. Return when it has left, or None if the buffer is full."""
+        now = time.monotonic_ns()
+        if side == CLIENT or self.plan.rate == 0:
+            return now
+        waiting = max(0, self.idle_at - now) * self.plan.rate // 1_000_000_000
+        if waiting + size > self.plan.buffer:
+            return None
+        self.idle_at = max(now, self.idle_at) + size * 1_000_000_000 // self.plan.rate
+        return self.idle_at
 
     def read(self, side: int) -> int:
         """Read what is readable, if anything. Return the number of bytes."""

@@ -114,6 +114,7 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "congestion_control" => match value {
             "cubic" => {}
             "reno" => config.congestion_control = CongestionConfig::NewReno,
+            "bbr" => config.congestion_control = CongestionConfig::Bbr,
             _ => return Err(format!("no congestion control {value}")),
         },
         "delayed_ack" => {
