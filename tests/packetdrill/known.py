@@ -11,7 +11,6 @@ KNOWN = {
     "shutdown-rdwr-write-queue-close.pkt": "written for another tick than 4 ms",
     "invalid_ack.pkt": "a segment with a wrong acknowledgement is answered at once, as here",
     # The kernel's selftests
-    "tcp_basic_server.pkt": "the kernel delays the ACK of a FIN after data, the model does not",
     "tcp_ooo-before-and-after-accept.pkt": "the receive window grows by simplified rules",
     "tcp_ooo_rcv_mss.pkt": "the receive window grows by simplified rules",
 }

@@ -198,6 +198,9 @@ pub enum DelayedAck {
     },
 }
 
+/// A burst waits for more ACKs while it is smaller than this part of the window (`tcp_tso_win_divisor`).
+const BURST_WINDOW_DIVISOR: u32 = 3;
+
 /// Segmentation offload on the sending side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segmentation {
@@ -352,6 +355,25 @@ impl Config {
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
+    }
+
+    /// The MSS that the own SYN announces: a full segment's payload and options (`advmss`).
+    #[inline]
+    pub(crate) fn advertised_mss(&self) -> u32 {
+        u32::from(self.mss) + if self.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+
+    /// Sets the largest burst of segmentation offload in bytes; `None` turns bursts off. BBR then keeps the profile's: it paces bursts
+    /// of the stack (`tcp_tso_autosize`), whatever the network card does.
+    pub fn set_offload_burst(&mut self, largest: Option<u32>) {
+        let autosize = self.segmentation.is_some_and(|segmentation| segmentation.autosize);
+        if largest.is_some() || self.congestion_control != CongestionConfig::Bbr {
+            self.segmentation = largest.map(|offload_burst| Segmentation {
+                offload_burst,
+                window_divisor: BURST_WINDOW_DIVISOR,
+                autosize,
+            });
+        }
     }
 
     /// Returns true if the whole recovery follows ns-3 without SACK, not only the reduction of the window.

@@ -10,7 +10,7 @@ use crate::congestion::{Algorithm, CongestionWindow};
 use crate::cwnd_validation::CwndUsage;
 use crate::flight::Flight;
 use crate::loss_detection::ReorderingDegree;
-use crate::receiver::Receiver;
+use crate::receiver::{AckState, Receiver};
 use crate::recovery::RecoveryState;
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, Segment};
@@ -268,6 +268,12 @@ impl Endpoint {
             self.receiver.ack_now();
         }
         self.assert_order();
+    }
+
+    /// Acknowledges a FIN without data, whose arrival found the receiver in the state `before`.
+    pub(crate) fn acknowledge_fin(&mut self, config: &Config, now: Instant, before: AckState) {
+        let deadline = self.receiver.acknowledge_fin(config, now, before, &self.rtt);
+        self.timer.note_deadline(deadline);
     }
 
     /// Asserts the order of the flight's sums. Every method of [`SendSequence`] asserts the order of the positions. They

@@ -139,10 +139,22 @@ impl TcpConnection {
         segment.flags.remove(Flags::FIN);
         segment.payload = payload;
         self.unanswered = 0;
+        // tcp_fin: the ACK of a FIN without data may wait for the application, which is expected to close as well.
+        let may_wait = has_fin
+            && payload == 1
+            && self.config.recovers_as_linux_6()
+            && self.state == ConnectionState::Established
+            && self.endpoint.receiver.expect_answer(segment.offset);
+        let before = self.endpoint.receiver.ack_state();
         self.endpoint.handle_segment(&self.config, now, &segment);
+        if may_wait {
+            self.endpoint.acknowledge_fin(&self.config, now, before);
+        }
         if has_fin {
             self.peer_fin.get_or_insert(data_end);
-            self.endpoint.receiver.ack_now();
+            if !may_wait {
+                self.endpoint.receiver.ack_now();
+            }
             if rcv_nxt <= data_end && self.is_receive_closed() {
                 self.endpoint.receiver.handle_fin();
             }

@@ -9,6 +9,15 @@ use crate::config::{Config, DelayedAck};
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, Segment};
 
+/// The state of delayed acknowledgements that the arrival of data changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckState {
+    flags: u8,
+    quick_acks: u8,
+    ato: u64,
+    last_data_at: u64,
+}
+
 /// HZ / 2, the bound of `tcp_send_delayed_ack` outside of interactive phases, in picoseconds.
 const ATO_MAX: u64 = Duration::from_millis(500).get();
 
@@ -39,6 +48,34 @@ impl Receiver {
         }
         self.ack_now();
         Instant::FAR_FUTURE
+    }
+
+    /// Expects an answer of the application to a FIN whose segment begins at `offset`, so that the ACK may ride on it
+    /// (`inet_csk_enter_pingpong_mode`). Returns false if the FIN is not in order.
+    pub(crate) fn expect_answer(&mut self, offset: u64) -> bool {
+        let is_in_order = offset == self.rcv_nxt && self.out_of_order.is_none();
+        self.flags |= if is_in_order { INTERACTIVE } else { 0 };
+        is_in_order
+    }
+
+    pub(crate) fn ack_state(&self) -> AckState {
+        let Self { flags, quick_acks, ato, last_data_at, .. } = *self;
+        AckState { flags, quick_acks, ato, last_data_at }
+    }
+
+    /// Acknowledges a FIN without data, now or later. It changes nothing of `before` but for its ACK: it is no data. Returns a lower
+    /// bound of the time of a delayed ACK.
+    pub(crate) fn acknowledge_fin(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        before: AckState,
+        rtt: &RttEstimator,
+    ) -> Instant {
+        let AckState { flags, quick_acks, ato, last_data_at } = before;
+        (self.flags, self.quick_acks) = (flags, quick_acks);
+        (self.ato, self.last_data_at) = (ato, last_data_at);
+        self.schedule_ack(config, now, rtt)
     }
 
     /// Returns true if a short segment ended the peer's data. Reading all of it then sends an ACK (`tcp_cleanup_rbuf`).

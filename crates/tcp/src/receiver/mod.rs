@@ -15,6 +15,7 @@ use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 use crate::config::Config;
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, PATH_WINDOW_BYTES, Segment};
+pub(crate) use delayed_ack::AckState;
 use out_of_order::OutOfOrder;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
@@ -95,7 +96,7 @@ impl Receiver {
             window,
             clamp: config.receive_window,
             // Before the first measurement the window may grow by a quarter.
-            window_max: (window + window / 4).min(config.receive_window),
+            window_max: Self::window_max(config, window),
             growth_measured_from: 0,
             growth_measured_until: 0,
             ts_recent: 0,
@@ -107,6 +108,13 @@ impl Receiver {
             flags: READS_AT_ONCE,
             out_of_order: None,
         }
+    }
+
+    /// The bound of the window before the first measurement: a quarter more than the first window. In Linux that was whole segments
+    /// of a buffer of whole pages.
+    fn window_max(config: &Config, window: u32) -> u32 {
+        let buffer = if config.recovers_as_linux_6() { window.next_multiple_of(4096) } else { window };
+        (buffer + buffer / 4).min(config.receive_window)
     }
 
     /// Size of the peer's full segments, as seen so far (`rcv_mss`).
@@ -188,7 +196,7 @@ impl Receiver {
         if end > self.rcv_nxt {
             self.out_of_order.get_or_insert_default().insert(config, start, end);
             if config.grows_out_of_order && config.sack && segment.payload >= self.rcv_mss {
-                self.widen_window(segment.payload);
+                self.widen_window(config, segment.payload);
             }
             return;
         }

@@ -19,7 +19,7 @@ impl Receiver {
     /// (`tcp_grow_window`, simplified). A larger window is offered at once.
     #[inline]
     pub(super) fn grow_window(&mut self, config: &Config, now: Instant, payload: u16, rtt: &RttEstimator) {
-        self.widen_window(payload);
+        self.widen_window(config, payload);
         if self.window_max < config.receive_window && now.get() >= self.growth_measured_until {
             self.tune_buffer(config, now, rtt);
         }
@@ -27,9 +27,16 @@ impl Receiver {
 
     /// Grows the window within the present bound of the buffer.
     #[inline]
-    pub(super) fn widen_window(&mut self, payload: u16) {
-        if self.window < self.window_max {
-            self.window = (self.window + 2 * u32::from(payload)).min(self.window_max);
+    pub(super) fn widen_window(&mut self, config: &Config, payload: u16) {
+        // In Linux the segment that has just arrived takes space, and the growth counts the options.
+        let (limit, growth) = if config.recovers_as_linux_6() {
+            let growth = 2 * config.advertised_mss().max(payload.into());
+            (self.window_max.saturating_sub(payload.into()), growth)
+        } else {
+            (self.window_max, 2 * u32::from(payload))
+        };
+        if self.window < limit {
+            self.window = (self.window + growth).min(limit);
             self.quick_acks |= 1;
         }
     }
@@ -51,7 +58,12 @@ impl Receiver {
     #[inline]
     pub(super) fn window_to_offer(&self, config: &Config) -> u64 {
         let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.rcv_nxt - self.read };
-        let free = u64::from(self.window.min(self.clamp)).saturating_sub(unread);
+        let free = if config.recovers_as_linux_6() {
+            // __tcp_select_window: unread data takes space from the buffer, and only that.
+            u64::from(self.window_max).saturating_sub(unread).min(self.window.min(self.clamp).into())
+        } else {
+            u64::from(self.window.min(self.clamp)).saturating_sub(unread)
+        };
         let rest = (1_u64 << config.window_scale) - 1;
         let edge = self.rcv_nxt + ((free + rest) & !rest);
         // RFC 9293 §3.8.6: an offered window is not withdrawn.

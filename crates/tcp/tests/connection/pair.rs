@@ -136,9 +136,9 @@ impl Pair {
         self.now = self.now.max(until);
     }
 
-    /// Runs for ten round trips: without loss everything settles.
+    /// Runs for ten round trips and a delayed acknowledgement: without loss everything settles.
     pub(crate) fn settle(&mut self) {
-        self.run(Duration::new(20 * DELAY.get()));
+        self.run(Duration::new(20 * DELAY.get()) + Duration::from_millis(50));
     }
 
     /// Runs until nothing is pending, TIME-WAIT included.
