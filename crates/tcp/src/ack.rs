@@ -118,6 +118,7 @@ impl Endpoint {
             }
             self.flight.acknowledge(config, segment.ack, high_seq, &mut newly);
             self.send.acknowledge(segment.ack);
+            self.recovery_mut().forget_timeouts();
         }
         if let Some(newest) = newly.newest {
             self.recovery_mut().rack.advance(now, newly.latest, newest);
@@ -300,6 +301,9 @@ impl Endpoint {
         {
             return 0;
         }
+        if is_duplicate && config.recovers_as_linux_6() && !self.counts_duplicates() {
+            return 0;
+        }
         if is_duplicate {
             let before = self.flight.sacked;
             self.flight.sacked += segment;
@@ -315,6 +319,18 @@ impl Endpoint {
         self.limit_duplicates(config, acked);
         assert!(gone <= acked, "more counted as delivered before than the ACK covers");
         acked - gone
+    }
+
+    /// Returns true if a duplicate ACK stands for an arrived segment (`tcp_fastretrans_alert`, `tcp_process_loss`). It does not once
+    /// all data is repaired. After a timeout it does only if new data was sent.
+    fn counts_duplicates(&mut self) -> bool {
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
+        let high_seq = self.recovery_mut().high_seq();
+        match self.ca_state {
+            CongestionState::Recovery => snd_una < high_seq,
+            CongestionState::Loss => snd_una < high_seq && snd_nxt > high_seq,
+            CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr => true,
+        }
     }
 
     /// Limits the duplicate ACKs to the segments that can have caused them. In Linux at least one segment is missing, and more

@@ -59,6 +59,8 @@ pub(crate) struct Flight {
     pub(crate) retransmitted: u32,
     /// Lost part without a copy in the network.
     unrepaired: u32,
+    /// Units declared lost so far, lost copies included (`tp->lost`). It never falls.
+    pub(crate) declared_lost: u64,
     /// True if the segment sent last is full, so that the next segment may join its run.
     ends_full: bool,
 }
@@ -295,6 +297,7 @@ impl Flight {
             if !run.is(LOST) {
                 self.lost += units;
             }
+            self.declared_lost += u64::from(units);
             self.unrepaired += units;
             run.state = run.state & !RETRANSMITTED | LOST;
         }
@@ -312,6 +315,7 @@ impl Flight {
         let units = config.units(run.len, run.mss);
         self.retransmitted -= if run.is(RETRANSMITTED) { units } else { 0 };
         self.lost += units;
+        self.declared_lost += u64::from(units);
         self.unrepaired += units;
         run.state = run.state & !RETRANSMITTED | LOST;
         self.verify_left_out(config);

@@ -25,6 +25,8 @@ pub(crate) struct RecoveryState {
     retransmitted_below: u64,
     /// True if a partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
     had_partial_ack: bool,
+    /// True after a timeout until data is acknowledged (`icsk_retransmits`).
+    has_timed_out: bool,
     /// Duplicate ACKs since the last new acknowledgement, outside of recovery; counted for ns-3 only.
     duplicates: u32,
     pub(crate) undo: UndoState,
@@ -42,6 +44,7 @@ impl RecoveryState {
                 high_seq: snd_nxt,
                 retransmitted_below: 0,
                 had_partial_ack: false,
+                has_timed_out: false,
                 duplicates: 0,
                 undo: UndoState::default(),
                 reduction: ReductionCourse::default(),
@@ -81,6 +84,16 @@ impl RecoveryState {
     /// Forgets the duplicate ACKs that were counted.
     pub(crate) fn forget_duplicates(&mut self) {
         self.duplicates = 0;
+    }
+
+    /// Notes a timeout. Returns true if there was one since the last new acknowledgement.
+    pub(crate) fn note_timeout(&mut self) -> bool {
+        core::mem::replace(&mut self.has_timed_out, true)
+    }
+
+    /// Notes that data was acknowledged.
+    pub(crate) fn forget_timeouts(&mut self) {
+        self.has_timed_out = false;
     }
 
     /// Notes a partial ACK. Returns true if this recovery had one before.
@@ -145,9 +158,15 @@ impl Endpoint {
         original: bool,
         newly_sacked: bool,
     ) {
+        let declared_before = self.flight.declared_lost;
         let lost_before = self.flight.lost + self.flight.retransmitted;
         if ack.has_ece {
             self.recovery_mut().undo.forget_ssthresh();
+        }
+        if self.is_held(config) {
+            self.flight.sacked = 0;
+            self.try_undo(config, ack);
+            return;
         }
         self.end_episode(config, now, ack);
         match self.ca_state {
@@ -184,7 +203,12 @@ impl Endpoint {
                 } else {
                     let is_tested = config.recovers_as_linux_6() && self.test_timeout(ack, newly_sacked);
                     if ack.advances && !config.sack && !is_tested {
-                        self.mark_head_lost(config);
+                        if config.recovers_as_linux_6() {
+                            // The whole flight was declared lost at the timeout (`tcp_newreno_mark_lost`).
+                            self.flight.sacked = 0;
+                        } else {
+                            self.mark_head_lost(config);
+                        }
                     }
                     let retransmitted = self.flight.retransmitted;
                     self.detect_losses(config, now, ack, newly_sacked);
@@ -198,7 +222,21 @@ impl Endpoint {
                 self.handle_ack_outside_recovery(config, now, ack, newly_sacked);
             }
         }
-        ack.lost = (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before);
+        ack.lost = if config.recovers_as_linux_6() {
+            (self.flight.declared_lost - declared_before) as u32
+        } else {
+            (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before)
+        };
+    }
+
+    /// Returns true if recovery outlasts its end (`tcp_is_non_sack_preventing_reopen`). Without SACK it does until data above its end
+    /// is acknowledged. So duplicates of the retransmissions begin no other recovery (RFC 6582 §4).
+    fn is_held(&mut self, config: &Config) -> bool {
+        let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
+        !config.sack
+            && config.recovers_as_linux_6()
+            && is_repairing
+            && self.send.una() == self.recovery_mut().high_seq()
     }
 
     /// Handles an ACK while nothing is being repaired.

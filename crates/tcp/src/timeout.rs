@@ -21,10 +21,15 @@ impl Endpoint {
         let is_first = self.ca_state != CongestionState::Loss;
         let is_fresh = !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
         // The timeout of a retransmission that nothing has followed (`icsk_retransmits`).
-        let is_repeated =
-            !is_first && config.recovers_as_linux_6() && self.recovery_mut().undo.began_at(snd_una);
-        // A second timeout of the same flight reduces no further, except in ns-3.
-        let reduces = is_fresh
+        let was_retried = self.recovery_mut().note_timeout();
+        let is_repeated = was_retried && config.recovers_as_linux_6();
+        // A second timeout of the same flight reduces no further, except in ns-3. In Linux it does after progress.
+        let is_unreduced = if config.recovers_as_linux_6() {
+            (is_fresh && self.ca_state != CongestionState::Cwr) || (!is_first && !was_retried)
+        } else {
+            is_fresh
+        };
+        let reduces = is_unreduced
             || snd_una >= self.recovery_mut().high_seq()
             || config.timeout_rules == TimeoutRules::Ns3;
         if reduces {

@@ -45,11 +45,6 @@ impl UndoState {
         self.first_stamp = (retransmitted > 0 && counts).then(|| self.first_stamp.unwrap_or(0));
     }
 
-    /// Returns true if the reduction began with `snd_una` unacknowledged.
-    pub(crate) fn began_at(&self, snd_una: u64) -> bool {
-        self.marker == Some(snd_una)
-    }
-
     /// Starts F-RTO's check of a timeout if `watches` is true, otherwise ends it.
     pub(crate) fn watch_timeout(&mut self, watches: bool) {
         self.watches_timeout = watches;
