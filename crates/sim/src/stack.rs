@@ -6,10 +6,7 @@ use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 
 use crate::Error;
 use crate::techniques::{configure, packets};
-use fanin_tcp::{Config, CongestionConfig, DelayedAck, Segmentation};
-
-/// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
-const BURST_WINDOW_DIVISOR: u32 = 3;
+use fanin_tcp::{Config, CongestionConfig, DelayedAck};
 
 /// Returns the TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
@@ -62,10 +59,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     };
     config.nodelay = transport.nodelay;
     config.receive_offload = transport.receive_offload;
-    config.segmentation = (transport.offload_burst > transport.mss).then(|| Segmentation {
-        offload_burst: u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX),
-        window_divisor: BURST_WINDOW_DIVISOR,
-        autosize: profile.segmentation.is_some_and(|segmentation| segmentation.autosize),
-    });
+    let largest = u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX);
+    config.set_offload_burst((transport.offload_burst > transport.mss).then_some(largest));
     Ok(config)
 }

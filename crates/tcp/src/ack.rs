@@ -57,6 +57,7 @@ impl Endpoint {
     fn handle_ack_fast(&mut self, config: &Config, now: Instant, segment: &Segment) {
         let ack = segment.ack;
         let flight_size = self.flight.size;
+        let bytes = ack - self.send.una();
         let (acked, first_sent_at, last_sent_at) = self.flight.acknowledge_fast(config, ack);
         self.send.acknowledge(ack);
         self.timer.forget_window_probes();
@@ -71,7 +72,7 @@ impl Endpoint {
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);
         if self.congestion.models_path() {
-            self.model_fast_ack(config, now, last_sent_at, [acked, flight_size]);
+            self.model_fast_ack(config, now, last_sent_at, [acked, flight_size], bytes);
         } else if self.is_cwnd_limited(config, flight_size) {
             self.congestion.on_ack(config, &mut self.window, sample);
         }
@@ -160,7 +161,9 @@ impl Endpoint {
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
         if self.congestion.models_path() {
-            let delivery = self.delivery_of(now, segment, &newly, [ack.delivered, ack.lost, prior_pipe]);
+            let counts = [ack.delivered, ack.lost, prior_pipe];
+            let bytes = self.send.una() - prior_una;
+            let delivery = self.delivery_of(config, now, segment, &newly, counts, bytes);
             self.model_ack(config, &delivery);
         } else if self.congestion.governs_recovery(config) {
             self.congestion.on_ack(config, &mut self.window, sample);

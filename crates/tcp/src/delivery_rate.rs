@@ -33,9 +33,9 @@ pub(crate) struct Delivery {
     pub(crate) lost: u32,
     /// Transmission time of the newest segment covered, in ps.
     pub(crate) newest_sent_at: Option<u64>,
-    /// Round-trip time of the newest segment that was sent once, in ps.
+    /// Round-trip time of the newest segment, in ps; by the timestamp if a retransmission is acknowledged.
     pub(crate) rtt_ps: Option<u64>,
-    /// True if the receiver may have delayed the ACK.
+    /// True if the receiver may have delayed the ACK: it covers one short segment (`FLAG_ACK_MAYBE_DELAYED`).
     pub(crate) may_be_delayed: bool,
     /// Segments in the network before the ACK.
     pub(crate) prior_in_flight: u32,
@@ -53,9 +53,9 @@ pub(crate) struct RateSample {
 }
 
 /// The delivery rate of one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeliveryRate {
-    /// Segments delivered so far, and the time of the last delivery, in ps.
+    /// Segments delivered so far, the SYN included, and the time of the last delivery, in ps.
     delivered: u64,
     delivered_at: u64,
     first_sent_at: u64,
@@ -66,7 +66,18 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// Segments delivered so far.
+    /// The state after the handshake, whose SYN counts as delivered (`tcp_rcv_state_process`).
+    pub(crate) fn new() -> Self {
+        Self {
+            delivered: 1,
+            delivered_at: 0,
+            first_sent_at: 0,
+            app_limited: 0,
+            transmissions: VecDeque::new(),
+        }
+    }
+
+    /// Segments delivered so far, the SYN included.
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
@@ -84,7 +95,7 @@ impl DeliveryRate {
     /// Notes that the application leaves the network idle, with `in_flight` segments outstanding
     /// (`tcp_rate_check_app_limited`).
     pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
-        self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
+        self.app_limited = self.delivered + u64::from(in_flight);
     }
 
     /// Notes a sent segment; `is_idle` is true if nothing was outstanding (`tcp_rate_skb_sent`).

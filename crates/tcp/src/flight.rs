@@ -90,6 +90,8 @@ pub(crate) struct NewlyAcked {
     pub(crate) has_original: bool,
     /// The newest transmission covered: time, end, and whether it was a retransmission (RFC 8985 §6.2 step 1).
     pub(crate) newest: Option<(u64, u64, bool)>,
+    /// Time of the newest transmission covered, even of a copy that cannot have caused the ACK (`tcp_rate_skb_delivered`).
+    pub(crate) newest_sent_at: Option<u64>,
     /// Lowest covered offset without a retransmission: the evidence of reordering.
     pub(crate) lowest_original: Option<u64>,
 }
@@ -492,6 +494,7 @@ impl Flight {
 impl Default for NewlyAcked {
     fn default() -> Self {
         Self {
+            newest_sent_at: None,
             spurious_from: u64::MAX,
             latest: 0,
             delivered: 0,
@@ -522,6 +525,7 @@ impl NewlyAcked {
                 self.has_original = true;
             }
         }
+        self.newest_sent_at = self.newest_sent_at.max(Some(sent_at));
         if again && sent_at >= self.spurious_from {
             return;
         }

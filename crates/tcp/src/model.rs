@@ -9,13 +9,14 @@ use crate::flight::NewlyAcked;
 use crate::{Config, Segment};
 
 impl Endpoint {
-    fn path_state(&self, config: &Config) -> PathState {
+    pub(crate) fn path_state(&self, config: &Config) -> PathState {
         PathState {
             in_flight: self.flight.pipe(),
             state: self.ca_state,
             srtt: self.rtt.smoothed(config).get(),
             min_rtt: self.rtt.min_ps(config).unwrap_or(0),
             mss: self.send.mss(),
+            lost: self.flight.declared_lost,
         }
     }
 
@@ -42,7 +43,8 @@ impl Endpoint {
     pub(crate) fn note_paced(&mut self, config: &Config, now: Instant, bytes: u32, is_first: bool) {
         let path = self.path_state(config);
         let is_idle = self.flight.size == 0;
-        let sent = SentSegment { bytes, segments: self.counters.segments, is_first, is_idle };
+        let is_empty = self.flight.pipe() == 0;
+        let sent = SentSegment { bytes, segments: self.counters.segments, is_first, is_idle, is_empty };
         self.congestion.on_sent(now, &mut self.window, &path, sent);
     }
 
@@ -68,7 +70,8 @@ impl Endpoint {
         self.congestion.on_delivery(&mut self.window, delivery, &path, oldest, salt);
     }
 
-    /// Passes an ACK of the fast path to the model. It covers `acked` segments; the newest of them was sent at `sent_at` ps.
+    /// Passes an ACK of the fast path to the model. It covers `acked` segments of `bytes` bytes; the newest was sent at `sent_at`
+    /// ps.
     #[cold]
     pub(crate) fn model_fast_ack(
         &mut self,
@@ -76,6 +79,7 @@ impl Endpoint {
         now: Instant,
         sent_at: u64,
         [acked, prior_in_flight]: [u32; 2],
+        bytes: u64,
     ) {
         let delivery = Delivery {
             now,
@@ -83,24 +87,32 @@ impl Endpoint {
             lost: 0,
             newest_sent_at: Some(sent_at),
             rtt_ps: Some(now.get() - sent_at),
-            may_be_delayed: acked == 1,
+            may_be_delayed: acked == 1 && bytes < u64::from(self.send.mss()),
             prior_in_flight,
         };
         self.model_ack(config, &delivery);
     }
 
-    /// The deliveries that an ACK of the slow path reports.
+    /// The deliveries that an ACK of the slow path reports. `bytes` of them are acknowledged cumulatively.
     pub(crate) fn delivery_of(
         &self,
+        config: &Config,
         now: Instant,
         segment: &Segment,
         newly: &NewlyAcked,
         [delivered, lost, prior_in_flight]: [u32; 3],
+        bytes: u64,
     ) -> Delivery {
-        let newest_sent_at = newly.newest.map(|(sent_at, ..)| sent_at);
-        let rtt_ps =
-            newly.last_sent_at.filter(|_| !newly.has_retransmitted).map(|sent_at| now.get() - sent_at);
-        let may_be_delayed = delivered == 1 && segment.sack_count() == 0;
+        let newest_sent_at = newly.newest_sent_at;
+        // tcp_ack_update_rtt: the timestamp measures where a retransmission hides which copy was acknowledged.
+        let by_timestamp = || {
+            let is_measured = segment.ts_echo != 0 && bytes > 0;
+            is_measured.then(|| config.since_timestamp(now, segment.ts_echo).max(config.timestamp_tick.get()))
+        };
+        let by_transmission = newly.last_sent_at.filter(|_| !newly.has_retransmitted);
+        let rtt_ps = by_transmission.map(|sent_at| now.get() - sent_at).or_else(by_timestamp);
+        let is_runt = bytes > 0 && bytes < u64::from(self.send.mss());
+        let may_be_delayed = is_runt && newly.acked == 1 && by_transmission.is_some();
         Delivery { now, delivered, lost, newest_sent_at, rtt_ps, may_be_delayed, prior_in_flight }
     }
 }

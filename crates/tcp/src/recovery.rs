@@ -12,6 +12,7 @@ use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::loss_detection::RackState;
 use crate::reduction::ReductionCourse;
+use crate::retransmit::RetransmissionBurst;
 use crate::tail_loss_probe::ProbeState;
 use crate::timers::{TIMEOUT_MARGIN, Timer};
 use crate::undo::UndoState;
@@ -33,6 +34,8 @@ pub(crate) struct RecoveryState {
     pub(crate) reduction: ReductionCourse,
     pub(crate) rack: RackState,
     pub(crate) probe: ProbeState,
+    /// The paced burst of retransmissions that is being sent.
+    pub(crate) burst: RetransmissionBurst,
 }
 
 impl RecoveryState {
@@ -50,6 +53,7 @@ impl RecoveryState {
                 reduction: ReductionCourse::default(),
                 rack: RackState::new(),
                 probe: ProbeState::default(),
+                burst: RetransmissionBurst::default(),
             })
         })
     }
@@ -318,7 +322,10 @@ impl Endpoint {
         recovery.duplicates = 0;
         recovery.begin_episode(snd_nxt);
         self.ca_state = CongestionState::Recovery;
-        self.forced = Forced::LostHead;
+        if !self.congestion.models_path() {
+            // Pacing delays the first retransmission, too (`tcp_xmit_retransmit_queue`).
+            self.forced = Forced::LostHead;
+        }
         if config.detection() == LossDetection::DuplicateAcks && !config.recovers_as_ns3() {
             self.mark_head_lost(config);
         }

@@ -11,7 +11,54 @@ use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
+/// Retransmissions that leave together where pacing applies: lost neighbours that were sent in one burst
+/// (`tcp_xmit_retransmit_queue` sends a segmentation-offload buffer at once).
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct RetransmissionBurst {
+    /// Time of the burst, in ps.
+    at: u64,
+    /// Offset of the next segment, and the time at which it was sent before.
+    next: u64,
+    sent_at: u64,
+    /// Number of segments that may follow.
+    left: u8,
+}
+
 impl Endpoint {
+    /// Returns true if pacing delays the next retransmission.
+    #[inline]
+    pub(crate) fn is_retransmission_paced(&mut self, now: Instant) -> bool {
+        self.is_paced(now) && !self.continues_burst(now)
+    }
+
+    /// Returns true if the next lost segment belongs to the burst of the retransmission before it.
+    #[cold]
+    fn continues_burst(&mut self, now: Instant) -> bool {
+        let Some(recovery) = &self.recovery else { return false };
+        let burst = recovery.burst;
+        burst.at == now.get()
+            && burst.left > 0
+            && self.flight.next_lost().is_some_and(|index| {
+                let run = &self.flight.runs[index];
+                run.start == burst.next && run.sent_at == burst.sent_at
+            })
+    }
+
+    /// Informs the model of the retransmission of run `index`, and notes which segments may follow at once.
+    #[cold]
+    fn note_paced_retransmission(&mut self, config: &Config, now: Instant, index: usize) {
+        let is_first = !self.continues_burst(now);
+        let run = self.flight.runs[index];
+        let len = run.len.min(run.mss.into());
+        self.note_paced(config, now, len, is_first);
+        let most = self.burst_segments_max(config);
+        let burst = &mut self.recovery_mut().burst;
+        let left = if is_first { most } else { burst.left };
+        let next = run.start + u64::from(len);
+        *burst =
+            RetransmissionBurst { at: now.get(), next, sent_at: run.sent_at, left: left.saturating_sub(1) };
+    }
+
     /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may return a segment, by a cheap test.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
@@ -75,10 +122,10 @@ impl Endpoint {
 
     /// Retransmits the first segment of run `index`.
     pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
-        let (offset, len) = self.flight.retransmit(config, index, now.get());
         if self.congestion.models_path() {
-            self.note_paced(config, now, len, true);
+            self.note_paced_retransmission(config, now, index);
         }
+        let (offset, len) = self.flight.retransmit(config, index, now.get());
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
         assert!(len > 0, "a segment without data is not sent again");

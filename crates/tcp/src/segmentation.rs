@@ -3,6 +3,7 @@
 use fanin_units::{Duration, Instant};
 
 use crate::config::{Config, Segmentation, WindowUnit};
+use crate::congestion::Pacing;
 use crate::endpoint::Endpoint;
 use crate::segment::Flags;
 
@@ -75,20 +76,23 @@ impl Endpoint {
         if all <= room || room >= self.window.cwnd / offload.window_divisor {
             return false;
         }
-        // A burst waits only right after a transmission: later, no ACK would release it.
-        if now.get() > self.last_sent_at + DEFER_SPAN {
+        // A burst waits only right after a transmission, or right after the paced time of one (`tcp_wstamp_ns`): later, no ACK
+        // would release it.
+        let paced_until = self.congestion.pacing().map_or(0, Pacing::next_send_at);
+        if now.get() > self.last_sent_at.max(paced_until) + DEFER_SPAN {
             return false;
         }
         let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
         let srtt = self.rtt.smoothed(config).get();
         let patience = if offload.autosize { (srtt / 2).min(ACK_SPAN) } else { srtt / 2 };
         let near = age + patience >= srtt;
-        near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
+        near && room < u32::from(self.burst_segments_max(config)) * config.segment_units()
     }
 
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): a millisecond of the path's rate, more for a near
-    /// peer, at least [`Config::burst_segments_min`].
-    fn burst_segments_max(&mut self, config: &Config, offload: Segmentation) -> u8 {
+    /// peer, at least [`Config::burst_segments_min`]. One without segmentation offload.
+    pub(crate) fn burst_segments_max(&self, config: &Config) -> u8 {
+        let Some(offload) = config.segmentation else { return 1 };
         let mss = u64::from(self.send.mss());
         let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);
         let srtt = self.rtt.smoothed(config).get();
@@ -118,7 +122,7 @@ impl Endpoint {
         }
         let waiting = self.send.next_payload();
         if self.burst.is_new() {
-            self.burst.segments_max = self.burst_segments_max(config, segmentation);
+            self.burst.segments_max = self.burst_segments_max(config);
             if segmentation.autosize {
                 // tcp_cwnd_test: two bursts at least fill a window (since 3.18).
                 let half = (self.window.cwnd / config.segment_units() / 2).max(1);

@@ -40,7 +40,6 @@ impl Endpoint {
             self.recovery_mut().undo.remember(prior_ssthresh, prior_cwnd);
         }
         if reduces || is_first {
-            self.congestion.on_timeout(self.send.mss());
             self.recovery_mut().undo.begin(snd_una, 0, false);
         }
         let recovery = self.recovery_mut();
@@ -51,6 +50,10 @@ impl Endpoint {
         recovery.undo.watch_timeout(config.undo && (is_fresh || is_repeated));
         self.ca_state = CongestionState::Loss;
         self.mark_flight_lost(config, now);
+        if reduces || is_first || self.congestion.models_path() {
+            let path = self.path_state(config);
+            self.congestion.on_timeout(now, &path, self.timer.salt());
+        }
         self.window.forget_progress(config);
         self.usage.set_full_at(now);
         self.window.cwnd = match config.reduction {

@@ -21,7 +21,7 @@ impl Endpoint {
     /// Polls as [`poll_transmit`](Self::poll_transmit) does, but writes the segment in place.
     #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
-        if (self.forced != Forced::None || (self.recovery.is_some() && !self.is_paced(now)))
+        if (self.forced != Forced::None || (self.recovery.is_some() && !self.is_retransmission_paced(now)))
             && self.may_retransmit(config)
             && let Some(again) = self.poll_retransmission(config, now)
         {

@@ -215,7 +215,8 @@ impl Endpoint {
         let UndoState { unreported, prior_ssthresh, prior_cwnd, .. } = self.recovery_mut().undo;
         self.counters.spurious += unreported.unwrap_or(0);
         if prior_ssthresh > 0 {
-            self.window.cwnd = self.congestion.undo_cwnd(config, &self.window, prior_cwnd);
+            self.window.cwnd =
+                self.congestion.undo_cwnd(config, &self.window, prior_cwnd, self.flight.declared_lost);
             if prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = prior_ssthresh;
                 // tcp_ecn_withdraw_cwr.

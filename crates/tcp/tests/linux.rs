@@ -1,6 +1,6 @@
 //! Rules of Linux that the comparison with this machine's kernel has found (`tests/kernel`): one sender, and hand-made ACKs.
 
-use fanin_tcp::{Config, CongestionState, Endpoint, Flags, SackBlock, Segment};
+use fanin_tcp::{Config, CongestionConfig, CongestionState, Endpoint, Flags, SackBlock, Segment};
 use fanin_units::{Duration, Instant};
 
 const MSS: u64 = 1448;
@@ -306,4 +306,122 @@ fn the_window_grows_while_a_gap_is_open() {
     assert!(grown(Config::linux_6()) >= 5 * MSS as u32);
     assert_eq!(grown(Config { sack: false, ..Config::linux_6() }), 0, "duplicate ACKs must look alike");
     assert_eq!(grown(Config::linux_2_6_32()), 0);
+}
+
+// tcp_enter_loss: after progress a timeout reduces the threshold again, even before the first one's data is acknowledged.
+#[test]
+fn a_timeout_after_progress_reduces_again() {
+    let mut sender = started(Config { sack: false, ..without_probe() }, 40_000);
+    assert_eq!(sender.wait(), [10]);
+    let threshold = sender.end.stats(&sender.config).ssthresh;
+    let stamp = sender.stamp();
+    sender.wait();
+    assert_eq!(sender.end.stats(&sender.config).ssthresh, threshold, "no progress");
+    sender.now += 40_000;
+    sender.ack(11, stamp, &[]);
+    sender.wait();
+    assert_eq!(sender.end.stats(&sender.config).ssthresh, 2 * MSS);
+    // Two acknowledged segments open the window by slow start to the threshold only.
+    sender.now += 40_000;
+    let stamp = sender.stamp();
+    sender.ack(13, stamp, &[]);
+    assert_eq!(sender.window(), 2);
+}
+
+fn bbr() -> Config {
+    Config { congestion_control: CongestionConfig::Bbr, ..without_probe() }
+}
+
+// tcp_xmit_retransmit_queue asks tcp_pacing_check before each buffer, the first included. It sends a lost buffer at once.
+#[test]
+fn pacing_delays_a_fast_retransmission() {
+    let mut sender = started(bbr(), 40_000);
+    let mut last = sender.wait();
+    while sender.end.sent() < 24 * MSS {
+        last = sender.wait();
+    }
+    assert_eq!(last.len(), 2, "bursts of two");
+    let (lost, next) = (last[0], sender.end.sent() / MSS);
+    let stamp = sender.stamp();
+    // Until its paced time no further burst leaves.
+    sender.now += 10;
+    assert!(sender.ack(lost, stamp, &[]).is_empty());
+    let paced = sender.wait();
+    assert_eq!(paced, [next, next + 1]);
+    let spacing = sender.now;
+    // Both segments of the burst before are missing, and this burst arrives just after it has left.
+    sender.now += 10;
+    let held = sender.ack(lost, stamp, &[(next, next + 2)]);
+    assert_eq!((sender.state(), held.is_empty()), (CongestionState::Recovery, true), "{held:?}");
+    assert_eq!(sender.wait(), [lost, lost + 1]);
+    assert!(sender.now - spacing > 1_000, "{} us", sender.now - spacing);
+}
+
+// tcp_is_non_sack_preventing_reopen: without SACK recovery lasts until data above its end is acknowledged, and duplicates release
+// nothing then.
+#[test]
+fn without_sack_recovery_outlasts_its_end() {
+    let mut sender = started(Config { sack: false, ..without_probe() }, 40_000);
+    let first_flight = sender.stamp();
+    sender.now += 40_000;
+    for _ in 0..2 {
+        sender.ack(10, first_flight, &[]);
+    }
+    let end = sender.end.sent() / MSS;
+    sender.ack(10, first_flight, &[]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(end, stamp, &[]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    for _ in 0..4 {
+        assert!(sender.ack(end, stamp, &[]).is_empty());
+    }
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    sender.now += 40_000;
+    let stamp = sender.stamp();
+    sender.ack(end + 1, stamp, &[]);
+    assert_eq!(sender.state(), CongestionState::Open);
+}
+
+// tcp_process_loss: after a timeout duplicates count only if they may come from new data.
+#[test]
+fn without_sack_duplicates_after_a_timeout_release_nothing() {
+    let mut sender = started(Config { sack: false, ..without_probe() }, 40_000);
+    assert_eq!(sender.wait(), [10]);
+    sender.now += 1_000;
+    let stamp = sender.stamp();
+    for _ in 0..5 {
+        assert!(sender.ack(10, stamp, &[]).is_empty());
+    }
+    assert_eq!(sender.state(), CongestionState::Loss);
+}
+
+// __tcp_select_window, tcp_grow_window: unread data takes space from the buffer, not from the window. Each full segment widens the
+// window by two announced segments, until the last one and the window fill the buffer.
+#[test]
+fn unread_data_takes_space_from_the_buffer_only() {
+    let mut receiver = Sender::new(Config { receive_window_initial: 44 * 1460, ..Config::linux_6() });
+    receiver.end.set_reading(false);
+    let mut windows = Vec::new();
+    for number in 0..8 {
+        let data = Segment {
+            offset: number * MSS,
+            payload: MSS as u16,
+            window: 1 << 20,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let now = receiver.time();
+        receiver.end.handle_segment(&receiver.config, now, &data);
+        let ack = receiver.end.poll_transmit(&receiver.config, now).unwrap();
+        windows.push(ack.window);
+        receiver.end.read(&receiver.config, MSS);
+        assert_eq!(receiver.end.poll_transmit(&receiver.config, now), None);
+    }
+    // As this machine's kernel, whose buffer of 131 072 bytes holds 81 920 bytes of data.
+    let rounded = |window: u32| window.next_multiple_of(128);
+    let full = rounded(81_920 - MSS as u32);
+    let expected = [67_200, 70_144, 73_088, 76_032, 78_848, full, full, full];
+    assert_eq!(windows, expected);
 }

@@ -123,26 +123,33 @@ impl Algorithm {
         }
     }
 
-    /// The window after a needless reduction is undone; `prior_cwnd` is the window before it.
-    pub(crate) fn undo_cwnd(&mut self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
+    /// The window after a needless reduction is undone; `prior_cwnd` is the window before it, and `lost` the units declared lost
+    /// so far.
+    pub(crate) fn undo_cwnd(
+        &mut self,
+        config: &Config,
+        window: &CongestionWindow,
+        prior_cwnd: u32,
+        lost: u64,
+    ) -> u32 {
         match self {
             Self::Cubic(cubic) if cubic::parameters(config).undoes_to_maximum => {
                 window.cwnd.max(cubic.window_max() * config.segment_units())
             }
             Self::Static => window.cwnd,
             Self::Bbr(bbr) => {
-                bbr.on_undo();
+                bbr.on_undo(lost);
                 window.cwnd
             }
             Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) => window.cwnd.max(prior_cwnd),
         }
     }
 
-    /// Handles an expired retransmission timer of a connection with segments of `mss` bytes.
-    pub(crate) fn on_timeout(&mut self, mss: u16) {
+    /// Handles an expired retransmission timer; the flight is already declared lost.
+    pub(crate) fn on_timeout(&mut self, now: Instant, path: &PathState, salt: u32) {
         match self {
             Self::Cubic(cubic) => cubic.reset(),
-            Self::Bbr(bbr) => bbr.on_timeout(mss),
+            Self::Bbr(bbr) => bbr.on_timeout(now, path, salt),
             Self::NewReno | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }

@@ -86,15 +86,16 @@ fn without_loss_there_is_no_policer() {
 #[test]
 fn a_burst_leaves_when_the_one_before_has_left_at_the_rate() {
     let mut pacing = Pacing::default();
-    // 1448 B at 144.8 MB/s take 10 us; the first ten segments go at once.
+    // 1448 B at 144.8 MB/s take 10 us; bursts of the first nine segments go at once.
     pacing.set_rate(144_800_000);
     let start = Instant::START + Duration::from_millis(1);
-    for segment in 0..10 {
+    for segment in 0..8 {
         pacing.on_sent(start, true, segment, 1448);
     }
+    pacing.on_sent(start, true, 8, 1448);
     assert_eq!(pacing.wait(start), 0);
-    pacing.on_sent(start, true, 10, 1448);
-    pacing.on_sent(start, false, 11, 1448);
+    // The tenth counts itself, and the whole burst is paced with it.
+    pacing.on_sent(start, false, 9, 1448);
     assert_eq!(pacing.wait(start), 20 * MICROSECOND);
     // A burst that is 4 us late is compensated in full; a very late one, by half of its time.
     let late = start + Duration::from_micros(24);
@@ -103,4 +104,54 @@ fn a_burst_leaves_when_the_one_before_has_left_at_the_rate() {
     let very_late = late + Duration::from_millis(5);
     pacing.on_sent(very_late, true, 13, 1448);
     assert_eq!(pacing.wait(very_late), 5 * MICROSECOND);
+}
+
+// The SYN counts as delivered (`tcp_rcv_state_process`), so that the first ACK passes the limit of the first write.
+#[test]
+fn the_first_ack_ends_the_limit_by_the_application() {
+    let sent_at = Instant::START + Duration::from_millis(1);
+    let mut rate = DeliveryRate::new();
+    rate.limit_by_app(0);
+    rate.on_sent(sent_at, true);
+    let now = sent_at + Duration::from_millis(1);
+    let delivery = Delivery {
+        now,
+        delivered: 1,
+        lost: 0,
+        newest_sent_at: Some(sent_at.get()),
+        rtt_ps: Some((now - sent_at).get()),
+        may_be_delayed: false,
+        prior_in_flight: 10,
+    };
+    let sample = rate.on_ack(&delivery, 0);
+    assert!(sample.is_app_limited && !rate.is_app_limited());
+    assert_eq!(sample.rate, Some((1, 1000)));
+}
+
+/// The least round-trip time after an ACK of 700 us, when that of 500 us has expired.
+fn after_expiry(may_be_delayed: bool) -> u64 {
+    let mut bbr = Bbr::new();
+    bbr.min_rtt_us = 500;
+    let mut window = CongestionWindow::new(&crate::Config::linux_6());
+    let now = Instant::START + Duration::from_secs(11);
+    let delivery = Delivery {
+        now,
+        delivered: 1,
+        lost: 0,
+        newest_sent_at: None,
+        rtt_ps: Some(700 * MICROSECOND),
+        may_be_delayed,
+        prior_in_flight: 10,
+    };
+    let path =
+        PathState { in_flight: 9, state: CongestionState::Open, srtt: 0, min_rtt: 0, mss: 1448, lost: 0 };
+    let sample = RateSample { rate: None, prior_delivered: 0, is_app_limited: false };
+    bbr.update_min_rtt(&mut window, &delivery, &sample, &path, 0);
+    bbr.min_rtt_us
+}
+
+#[test]
+fn a_delayed_ack_does_not_replace_the_least_round_trip_time() {
+    assert_eq!(after_expiry(false), 700);
+    assert_eq!(after_expiry(true), 500);
 }

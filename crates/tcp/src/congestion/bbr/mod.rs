@@ -65,6 +65,8 @@ pub(crate) struct PathState {
     pub(crate) srtt: u64,
     pub(crate) min_rtt: u64,
     pub(crate) mss: u16,
+    /// Segments declared lost so far.
+    pub(crate) lost: u64,
 }
 
 /// A segment that is about to be sent.
@@ -78,6 +80,8 @@ pub(crate) struct SentSegment {
     pub(crate) is_first: bool,
     /// True if nothing is outstanding.
     pub(crate) is_idle: bool,
+    /// True if nothing is in the network.
+    pub(crate) is_empty: bool,
 }
 
 /// BBR's state of a connection.
@@ -98,8 +102,6 @@ pub(crate) struct Bbr {
     rounds: u64,
     round_end: u64,
     is_round_start: bool,
-    /// Segments declared lost so far.
-    lost: u64,
     is_full: bool,
     full_bandwidth: u64,
     full_rounds: u32,
@@ -124,7 +126,7 @@ pub(crate) struct Bbr {
 impl Bbr {
     pub(super) fn new() -> Self {
         Self {
-            rate: DeliveryRate::default(),
+            rate: DeliveryRate::new(),
             mode: Mode::Startup,
             bandwidth: MaxFilter::default(),
             long_term: LongTermRate::default(),
@@ -136,7 +138,6 @@ impl Bbr {
             rounds: 0,
             round_end: 0,
             is_round_start: false,
-            lost: 0,
             is_full: false,
             full_bandwidth: 0,
             full_rounds: 0,
@@ -205,7 +206,7 @@ impl Bbr {
             self.min_rtt_at = now.get();
             self.epoch_at = now.get();
         }
-        if sent.is_idle && self.rate.is_app_limited() {
+        if sent.is_empty && self.rate.is_app_limited() {
             self.restart(now, window, path);
         }
         self.rate.on_sent(now, sent.is_idle);
@@ -247,30 +248,40 @@ impl Bbr {
     }
 
     /// Handles an expired retransmission timer (`bbr_set_state`): the bandwidth may have changed.
-    pub(super) fn on_timeout(&mut self, mss: u16) {
+    pub(super) fn on_timeout(&mut self, now: Instant, path: &PathState, salt: u32) {
         self.prior_state = CongestionState::Loss;
         self.full_bandwidth = 0;
         self.is_round_start = true;
-        let sample = self.policed(1, false);
-        self.long_term.update(&sample, mss, self.mode == Mode::ProbeBandwidth);
+        let sample = self.policed(1, path.lost, false);
+        self.sample_policer(now, &sample, path.mss, salt);
     }
 
     /// Handles a needless recovery (`bbr_undo_cwnd`): measures the full pipe and the rate of a policer anew. The window stays.
-    pub(super) fn on_undo(&mut self) {
+    pub(super) fn on_undo(&mut self, lost: u64) {
         self.full_bandwidth = 0;
         self.full_rounds = 0;
-        let sample = self.policed(0, false);
+        let sample = self.policed(0, lost, false);
         self.long_term.reset(&sample);
     }
 
-    fn policed(&self, losses: u32, is_app_limited: bool) -> PolicedSample {
+    fn policed(&self, losses: u32, lost: u64, is_app_limited: bool) -> PolicedSample {
         PolicedSample {
             delivered: self.rate.delivered(),
-            lost: self.lost,
+            lost,
             delivered_at: self.rate.delivered_at(),
             losses,
             is_app_limited,
             is_round_start: self.is_round_start,
+        }
+    }
+
+    /// Samples the rate of a policer (`bbr_lt_bw_sampling`). Its end begins the cycle of gains again.
+    fn sample_policer(&mut self, now: Instant, sample: &PolicedSample, mss: u16, salt: u32) {
+        let was_policed = self.long_term.get().is_some();
+        if self.long_term.update(sample, mss, self.mode == Mode::ProbeBandwidth) {
+            self.probe_bandwidth(now, salt);
+        } else if !was_policed && self.long_term.get().is_some() {
+            self.pacing_gain = UNIT;
         }
     }
 
@@ -287,7 +298,6 @@ impl Bbr {
     ) {
         let sample = self.rate.on_ack(delivery, path.min_rtt);
         self.rate.forget_before(oldest_sent_at);
-        self.lost += u64::from(delivery.lost);
         self.update_bandwidth(delivery, &sample, path, salt);
         self.update_aggregation(window, delivery, &sample);
         if self.mode == Mode::ProbeBandwidth && self.is_phase_over(delivery, path) {
@@ -311,10 +321,8 @@ impl Bbr {
             self.is_round_start = true;
             self.is_conserving = false;
         }
-        let policed = self.policed(delivery.lost, sample.is_app_limited);
-        if self.long_term.update(&policed, path.mss, self.mode == Mode::ProbeBandwidth) {
-            self.probe_bandwidth(delivery.now, salt);
-        }
+        let policed = self.policed(delivery.lost, path.lost, sample.is_app_limited);
+        self.sample_policer(delivery.now, &policed, path.mss, salt);
         let rate = (delivered << RATE_SHIFT) / interval_us;
         // A sample that the application limits counts only if it is higher.
         if !sample.is_app_limited || rate >= self.bandwidth.get() {

@@ -6,8 +6,8 @@ use fanin_units::Instant;
 const BURST_RATE_MIN: u64 = 1_200_000 / 8;
 /// Largest burst that pacing sizes, in bytes (`GSO_LEGACY_MAX_SIZE` less headers).
 const BURST_BYTES_MAX: u64 = 65_536 - 1 - 320;
-/// The kernel paces from the eleventh segment on (`tcp_update_skb_after_send`).
-const UNPACED_SEGMENTS: u64 = 10;
+/// A burst that ends before the tenth segment is not paced (`tcp_update_skb_after_send`).
+const UNPACED_SEGMENTS: u64 = 9;
 
 /// The pacing of one connection (`sk_pacing_rate`, `tcp_wstamp_ns`).
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub(crate) struct Pacing {
     /// The earliest time of the next burst, and the lateness of the present burst, in ps.
     next_send_at: u64,
     lateness: u64,
+    /// Bytes of the present burst that count only if the burst is paced.
+    unpaced_bytes: u32,
 }
 
 impl Pacing {
@@ -57,10 +59,13 @@ impl Pacing {
         if is_first {
             self.lateness = now.get().saturating_sub(self.next_send_at);
             self.next_send_at = self.next_send_at.max(now.get());
+            self.unpaced_bytes = 0;
         }
+        self.unpaced_bytes += bytes;
         if segments < UNPACED_SEGMENTS || self.rate == 0 {
             return;
         }
+        let bytes = core::mem::take(&mut self.unpaced_bytes);
         let time = (u128::from(bytes) * 1_000_000_000_000 / u128::from(self.rate)) as u64;
         // A late burst brings the next one forward by its lateness, by at most half of its own time.
         let made_up = (time / 2).min(self.lateness);
