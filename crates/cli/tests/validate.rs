@@ -14,10 +14,10 @@ fn the_simulation_is_what_was_measured() {
     let table = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{table}{}", stderr(&output));
     let rows = table.lines().filter(|line| line.contains(" / ") && line.contains("agrees")).count();
-    assert!(rows >= 31, "{rows} cases agree:\n{table}");
+    assert!(rows >= 32, "{rows} cases agree:\n{table}");
     // The set's figures stand with its goals in the table and on the page.
     let goals = [
-        "incast or not agrees in 32 of 33 cases",
+        "incast or not agrees in 33 of 33 cases",
         "mean without incast: median error ",
         "goodput with incast: median error ",
     ];
@@ -39,9 +39,9 @@ fn case_names(page: &str) -> Vec<&str> {
 }
 
 /// The random cases that may differ. Two more have no measurement.
-const DRAWN_DIFFERING: [&str; 12] = [
-    "drawn-01", "drawn-06", "drawn-07", "drawn-08", "drawn-12", "drawn-22", "drawn-28", "drawn-31",
-    "drawn-32", "drawn-37", "drawn-38", "drawn-45",
+const DRAWN_DIFFERING: [&str; 9] = [
+    "drawn-01", "drawn-08", "drawn-12", "drawn-28", "drawn-31", "drawn-32", "drawn-37", "drawn-38",
+    "drawn-45",
 ];
 
 #[test]
