@@ -194,9 +194,11 @@ impl Assembler {
             let size = message.header.size as usize;
             let room = size.min(message.block.len());
             let rest = &mut message.block[message.filled..room];
-            // The following message arrives in the same call, unless this message fills one by itself.
+            // The following message arrives in the same call, unless this message fills one by itself, or the peer's limit is
+            // reached. Blocks that end within such messages would follow each other beyond it.
             if room == size
                 && rest.len() < self.block_bytes
+                && (anyway || memory.is_none_or(|memory| memory.fits(self.block_bytes as u64, &self.pool)))
                 && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes, anyway)
             {
                 block.count_for(memory);
@@ -379,4 +381,38 @@ fn take(pool: &BufferPool, bytes: usize, anyway: bool) -> Option<Block> {
 /// Returns the memory in bytes to reserve for a message of `size` bytes of which `received` have arrived.
 fn believed(size: usize, received: usize) -> usize {
     size.min(TRUSTED_BYTES.max(received.saturating_mul(TRUSTED_FACTOR)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wake::Waker;
+
+    /// Each read block ends 24 B before the end of a message, whose buffer then has room for these: sizes of buffers are rounded
+    /// up. All messages are kept.
+    #[test]
+    fn blocks_that_end_within_messages_keep_to_the_limit_of_their_peer() {
+        const BLOCK: usize = 4096;
+        const MESSAGE: usize = 2048;
+        let pool = BufferPool::new(16 * BLOCK as u64, 0, Waker::without_kernel());
+        let memory = PeerMemory::new(BLOCK as u64, false);
+        let mut assembler = Assembler::new(pool, BLOCK);
+        let mut partial = Partial::default();
+        partial.set_memory(memory);
+        let header = Header { kind: 0, stream: 0, size: MESSAGE as u32 }.to_bytes();
+        let mut stream = header.into_iter().chain([7; MESSAGE]).cycle();
+        let mut kept = Vec::new();
+        while let Ok(space) = assembler.space(&mut partial) {
+            let bytes = space.iter().map(|part| part.len()).sum();
+            space.into_iter().flatten().for_each(|byte| *byte = stream.next().unwrap());
+            assembler.filled(&mut partial, bytes);
+            while let Some(message) = assembler.next_frame(&mut partial, &Limits::default()).unwrap() {
+                kept.push(message);
+            }
+        }
+        // The limit of the peer binds while more than half of the pool is lent.
+        let held = partial.peer_bytes();
+        assert!(held <= (8 * BLOCK + BLOCK + 2 * BLOCK) as u64, "{held} bytes");
+        assert!(kept.len() * MESSAGE > 4 * BLOCK, "{} messages", kept.len());
+    }
 }
