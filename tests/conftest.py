@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -14,6 +15,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRED = os.environ.get("FANIN_REQUIRE_PRIVILEGES") == "1"
+
+# A shell without job control starts its background jobs with SIGINT ignored. Tests send it to their own processes, which would
+# inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
