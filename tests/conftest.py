@@ -16,8 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRED = os.environ.get("FANIN_REQUIRE_PRIVILEGES") == "1"
 
-# A shell without job control starts its background jobs with SIGINT ignored. Tests send it to their own processes, which would
-# inherit that.
+# A shell without job control starts its background jobs with SIGINT ignored. Tests send it to their own
+# processes, which would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

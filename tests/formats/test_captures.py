@@ -104,7 +104,8 @@ def test_a_wrong_bit_is_found(tmp_path: Path) -> None:
 @pytest.fixture(scope="module", params=["ns3-newreno", "linux-6"])
 def senders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     """Return a run with the captures of all senders' links in one file."""
-    # With this seed linux-6 has a timeout, and no tail loss probe of a segment alone: tshark takes that for a timeout.
+    # With this seed linux-6 has a timeout, and no tail loss probe of a segment alone: tshark takes that for
+    # a timeout.
     settings = {**INCAST, "transport.profile": request.param, "run.seed": 3}
     folder = tmp_path_factory.mktemp("senders")
     # The same run once for each link.
