@@ -282,6 +282,20 @@ fn no_burst_waits_for_a_far_ack() {
     assert_eq!(released(59_800), 0, "at the end of the round trip");
 }
 
+/// The window of the ACK that a full segment brings about; `number` counts segments from the stream's start.
+fn window_after(receiver: &mut Sender, number: u64) -> u32 {
+    let data = Segment {
+        offset: number * MSS,
+        payload: MSS as u16,
+        window: 1 << 20,
+        flags: Flags::ACK,
+        ..Segment::default()
+    };
+    let now = receiver.time();
+    receiver.end.handle_segment(&receiver.config, now, &data);
+    receiver.end.poll_transmit(&receiver.config, now).unwrap().window
+}
+
 // tcp_data_queue_ofo: segments out of order widen the window as well.
 #[test]
 fn the_window_grows_while_a_gap_is_open() {
@@ -289,17 +303,7 @@ fn the_window_grows_while_a_gap_is_open() {
         let mut receiver = Sender::new(config);
         let mut edges = Vec::new();
         for number in 1..=4 {
-            let data = Segment {
-                offset: number * MSS,
-                payload: MSS as u16,
-                window: 1 << 20,
-                flags: Flags::ACK,
-                ..Segment::default()
-            };
-            let now = receiver.time();
-            receiver.end.handle_segment(&receiver.config, now, &data);
-            let ack = receiver.end.poll_transmit(&receiver.config, now).unwrap();
-            edges.push(ack.window);
+            edges.push(window_after(&mut receiver, number));
         }
         edges[3] - edges[0]
     };
@@ -405,18 +409,9 @@ fn unread_data_takes_space_from_the_buffer_only() {
     receiver.end.set_reading(false);
     let mut windows = Vec::new();
     for number in 0..8 {
-        let data = Segment {
-            offset: number * MSS,
-            payload: MSS as u16,
-            window: 1 << 20,
-            flags: Flags::ACK,
-            ..Segment::default()
-        };
-        let now = receiver.time();
-        receiver.end.handle_segment(&receiver.config, now, &data);
-        let ack = receiver.end.poll_transmit(&receiver.config, now).unwrap();
-        windows.push(ack.window);
+        windows.push(window_after(&mut receiver, number));
         receiver.end.read(&receiver.config, MSS);
+        let now = receiver.time();
         assert_eq!(receiver.end.poll_transmit(&receiver.config, now), None);
     }
     // As this machine's kernel, whose buffer of 131 072 bytes holds 81 920 bytes of data.
