@@ -249,14 +249,16 @@ fn broken_promises_are_found() {
     finished.remove();
 }
 
+fn write_journal(folder: &Path, name: &str, lines: &str) {
+    std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
+}
+
 /// An event that was recorded as stored is lost if its file is gone, and is named once.
 #[test]
 fn an_event_in_a_file_that_is_gone_is_lost() {
     let folder = std::env::temp_dir().join(format!("fanin-file-gone-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let write = |name: &str, lines: &str| {
-        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
-    };
+    let write = |name: &str, lines: &str| write_journal(&folder, name, lines);
     // Event 7 ended as stored, and so says the logger. Event 8 was rejected elsewhere after its logger had stored it.
     // Event 9 has no end.
     write(
@@ -351,9 +353,7 @@ fn an_event_that_was_only_written_down_is_not_lost() {
 fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
     let folder = std::env::temp_dir().join(format!("fanin-absent-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let write = |name: &str, lines: &str| {
-        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
-    };
+    let write = |name: &str, lines: &str| write_journal(&folder, name, lines);
     for (event, part) in [".00001", ".00002", ".00003", ""].iter().enumerate() {
         let assigned = format!("{event} {event} assigned 0 0 0 0\n{event} {event} completed 0 rejected\n");
         write(&format!("supervisor{part}.journal"), &assigned);
@@ -381,9 +381,7 @@ fn an_absent_journal_is_a_finding_unless_the_system_deletes_its_older_ones() {
 fn damage_in_an_unfinished_file_is_a_finding_only_in_front_of_acknowledged_events() {
     let folder = std::env::temp_dir().join(format!("fanin-torn-group-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let write = |name: &str, lines: &str| {
-        std::fs::write(folder.join(name), format!("# fanin journal 1 epoch-us 1000\n{lines}")).unwrap();
-    };
+    let write = |name: &str, lines: &str| write_journal(&folder, name, lines);
     let mut writer = AtlasWriter::new(Vec::new(), &FileHeader::default()).unwrap();
     let mut ends = Vec::new();
     for l1_id in 0..4 {
