@@ -268,6 +268,17 @@ def transfer(network: Network, readout: str, collector: str, port: int) -> None:
     assert hashlib.sha256(received).digest() == hashlib.sha256(data).digest()
 
 
+@contextlib.contextmanager
+def built(name: str, folder: Path, binary: Path) -> Iterator[Network]:
+    """Build a network whose namespaces begin with `name`, and take it down at the end."""
+    network = Network(f"{name}{os.getpid()}", folder, str(binary))
+    try:
+        network.build()
+        yield network
+    finally:
+        network.close()
+
+
 def start_switch(network: Network, description: Path, *options: str) -> Path:
     """Start the software switch behind the host ports, and return its local socket."""
     command = (network.binary, "switch", "openflow", str(description), "--as", "switch", *options)

@@ -7,16 +7,16 @@ What is asserted are losses and depths of queues. Rates are printed (`-s`), for 
 
 import contextlib
 import json
-import os
 import selectors
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from openvswitch import WAIT_SECONDS_MAX, Network, address, inside, missing, start_switch
+from openvswitch import WAIT_SECONDS_MAX, Network, address, built, inside, missing, start_switch
 
 COLLECTORS = ("c1", "c2")
 READOUTS = ("r1", "r2")
@@ -31,18 +31,12 @@ FEW = ROUNDS * CONNECTIONS * len(READOUTS) * ANSWER // 1448 // 20
 
 
 @pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+def network(tmp_path_factory: pytest.TempPathFactory, binary: Path) -> Iterator[Network]:
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
-    binary = os.environ.get("FANIN_BIN")
-    assert binary, "set FANIN_BIN to the fanin binary"
-    network = Network(f"swexp{os.getpid()}", tmp_path_factory.mktemp("experiments"), binary)
-    try:
-        network.build()
+    with built("swexp", tmp_path_factory.mktemp("experiments"), binary) as network:
         yield network
-    finally:
-        network.close()
 
 
 def limit_port(network: Network, collector: str) -> None:

@@ -1,7 +1,6 @@
 """The hybrid with a real Open vSwitch: userspace datapath, namespaces, the kernel's own TCP."""
 
 import json
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from openvswitch import (
     STATIONS,
     Network,
     Tap,
+    built,
     inside,
     mac,
     missing,
@@ -32,21 +32,10 @@ def _able() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
-def binary() -> str:
-    path = os.environ.get("FANIN_BIN")
-    assert path, "set FANIN_BIN to the fanin binary"
-    return path
-
-
 @pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory, binary: str) -> Iterator[Network]:
-    network = Network(f"swops{os.getpid()}", tmp_path_factory.mktemp("ovs"), binary)
-    try:
-        network.build()
+def network(tmp_path_factory: pytest.TempPathFactory, binary: Path) -> Iterator[Network]:
+    with built("swops", tmp_path_factory.mktemp("ovs"), binary) as network:
         yield network
-    finally:
-        network.close()
 
 
 @pytest.fixture
