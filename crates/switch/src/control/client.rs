@@ -113,8 +113,7 @@ impl Client {
     /// # Errors
     /// If there is no answer, the switch refuses, or the body is not JSON.
     pub fn read(&self, path: &str) -> Result<Value, ClientError> {
-        let response = self.send("GET", path, None)?;
-        serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
+        self.send_for_json("GET", path, None)
     }
 
     /// Sends a PATCH request and parses the answer's body as JSON: the changed item.
@@ -122,7 +121,11 @@ impl Client {
     /// # Errors
     /// If there is no answer, the switch refuses, or the body is not JSON.
     pub fn change(&self, path: &str, changes: &Value) -> Result<Value, ClientError> {
-        let response = self.send("PATCH", path, Some(changes))?;
+        self.send_for_json("PATCH", path, Some(changes))
+    }
+
+    fn send_for_json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        let response = self.send(method, path, body)?;
         serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
     }
 
