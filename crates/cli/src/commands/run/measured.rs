@@ -43,9 +43,10 @@ pub(super) fn measured(
     watch.begin()?;
     let begun = Instant::now();
     let mut looks = 0;
-    while begun.elapsed() < duration && !stop.load(Ordering::Relaxed) {
-        let elapsed = begun.elapsed();
-        work(LOOK_EVERY.min(duration - elapsed), &tick(warmup + elapsed))?;
+    while let Some(left) = duration.checked_sub(begun.elapsed())
+        && !stop.load(Ordering::Relaxed)
+    {
+        work(LOOK_EVERY.min(left), &tick(warmup + duration - left))?;
         if !job.may_begin_again() || begun.elapsed() >= duration {
             continue;
         }
