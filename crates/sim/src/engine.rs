@@ -125,7 +125,7 @@ impl Engine {
     /// Adds an open connection; `routes` lead from its first end to its second and back.
     pub(crate) fn connect(&mut self, routes: [PathStep; 2], hosts: [u32; 2]) {
         assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
-        self.schedule.ties.connect(routes.map(|route| route.port), hosts);
+        let salts = self.schedule.ties.connect(routes.map(|route| route.port), hosts);
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
         let config = &self.config;
@@ -135,7 +135,10 @@ impl Engine {
             }
             None => Endpoint::established(config, handshake),
         };
-        for ((route, host), endpoint) in routes.into_iter().zip(hosts).zip([endpoint.clone(), endpoint]) {
+        for end in 0..2 {
+            let mut endpoint = endpoint.clone();
+            endpoint.set_salt(salts[end]);
+            let (route, host) = (routes[end], hosts[end]);
             self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
         }
     }

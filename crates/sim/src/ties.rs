@@ -36,10 +36,12 @@ impl Ties {
         }
     }
 
-    /// Adds the next connection: the first port of each end's path, and the workload's numbers of their hosts.
-    pub(crate) fn connect(&mut self, first_ports: [PortIndex; 2], hosts: [u32; 2]) {
+    /// Adds the next connection: the first port of each end's path, and the workload's numbers of their hosts. Returns a salt
+    /// for the random delays of each end, from the seed and the names.
+    pub(crate) fn connect(&mut self, first_ports: [PortIndex; 2], hosts: [u32; 2]) -> [u32; 2] {
         let [near, far] = first_ports.map(|port| at(&self.ports, port));
-        self.ends.extend([mix(near ^ far.rotate_left(1)), mix(far ^ near.rotate_left(1))]);
+        let ends = [mix(near ^ far.rotate_left(1)), mix(far ^ near.rotate_left(1))];
+        self.ends.extend(ends);
         for (host, port) in hosts.into_iter().zip([near, far]) {
             let host = host as usize;
             self.hosts.resize(self.hosts.len().max(host + 1), 0);
@@ -47,6 +49,7 @@ impl Ties {
                 self.hosts[host] = port.rotate_left(1);
             }
         }
+        ends.map(|end| (mix(self.seed ^ end) >> 32) as u32)
     }
 
     /// Returns the part of all ranks that depends on the instant only.

@@ -179,8 +179,8 @@ impl Endpoint {
         }
     }
 
-    /// Seeds this endpoint's random delays (see [`RtoConfig::spread`](crate::RtoConfig)). For a driver whose endpoints start timers at
-    /// the same instant. The simulator leaves each salt at zero: there the delays differ by the time of the start alone.
+    /// Seeds this endpoint's random delays (see [`RtoConfig::spread`](crate::RtoConfig)) and BBR's phases. Endpoints that start timers
+    /// at the same instant need different salts.
     pub fn set_salt(&mut self, salt: u32) {
         self.timer.salt = salt;
     }

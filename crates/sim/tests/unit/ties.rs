@@ -1,5 +1,7 @@
 //! The order within an instant: by names and seed alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fanin_dataflow::Random;
 use fanin_network::topology;
 
@@ -63,4 +65,20 @@ fn the_order_does_not_depend_on_who_was_scheduled_first() {
     let is_departure = |&(_, occurrence): &(u64, Occurrence)| matches!(occurrence, Occurrence::Departure(_));
     let instant: Vec<_> = first.iter().filter(|&&(time, _)| time == 5).collect();
     assert!(instant.is_sorted_by_key(|&entry| !is_departure(entry)), "departures come first");
+}
+
+#[test]
+fn the_ends_of_connections_have_salts_of_their_own() {
+    let network = star();
+    let salts = |seed, senders: &mut dyn Iterator<Item = u32>| {
+        let mut ties = Ties::new(&network, seed);
+        let salts = senders.map(|sender| (sender, ties.connect([1, 2 * sender + 3], [0, sender + 1])));
+        salts.collect::<BTreeMap<_, _>>()
+    };
+    let first = salts(1, &mut (0..SENDERS));
+    let different: BTreeSet<u32> = first.values().flatten().copied().collect();
+    assert_eq!(different.len() as u32, 2 * SENDERS);
+    assert_eq!(first, salts(1, &mut (0..SENDERS).rev()));
+    let other = salts(2, &mut (0..SENDERS));
+    assert!(first.iter().all(|(sender, salts)| other[sender] != *salts));
 }
