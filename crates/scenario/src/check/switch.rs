@@ -1,7 +1,7 @@
 //! The switches: packet memory, congestion signals, flow control and rings.
 
 use fanin_queueing::{RING_FRAMES_MAX, TokenBucket};
-use fanin_units::{Bytes, Duration, wire};
+use fanin_units::{Bytes, Duration};
 
 use super::ScenarioCheck;
 use super::topology::has_software_switch;
@@ -15,7 +15,7 @@ const SLOT_MAX: Bytes = Bytes::new(1 << 20);
 impl ScenarioCheck<'_> {
     pub(super) fn switch(&mut self, name: &str, switch: &SwitchSettings) {
         let path = |key: &str| format!("{name}.{key}");
-        let frame = self.scenario.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into()));
+        let frame = self.scenario.transport.mtu.saturating_add(self.scenario.network.framing.stored());
         let charged = frame.saturating_add(switch.frame_overhead);
         let memory = switch.buffering.has_limit();
         let limits = [

@@ -66,6 +66,16 @@ impl Framing {
         };
         Bytes::new(u64::from(bytes))
     }
+
+    /// Returns the part of [`Framing::overhead`] that a switch stores: header and check sequence.
+    #[must_use]
+    pub fn stored(self) -> Bytes {
+        let bytes = match self {
+            Self::Ethernet => wire::ETHERNET_STORED,
+            Self::PointToPoint => wire::PPP_HEADER,
+        };
+        Bytes::new(u64::from(bytes))
+    }
 }
 
 /// Parallel leaf-spine planes with pods.
