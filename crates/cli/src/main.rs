@@ -2,6 +2,7 @@
 
 mod build_info;
 mod colour;
+mod columns;
 mod commands;
 mod failure;
 mod interrupt;

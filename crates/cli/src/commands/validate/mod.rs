@@ -22,8 +22,8 @@ const ATTEMPTS: u8 = 3;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each case is simulated with ten seeds, run, and judged by medians: incast or not must be the same, the mean within 10 % where there is
-none, goodput within 25 % where there is, the deepest queue within 15 %. Cases are the files of the folder whose name
-does not begin with `_`; `baseline.toml` in the same folder holds the measurements, and why a case is known to differ.
+none, goodput (of event building: the mean) within 25 % where there is, the deepest queue within 15 %. Cases are the
+files of the folder whose name does not begin with `_`; `baseline.toml` in the same folder holds the measurements, and why a case is known to differ.
 
 Example: fanin validate FOLDER --recorded --only cubic-16
 
