@@ -101,6 +101,6 @@ pub use record::{EventRecord, EventStep};
 pub use seeds::{HostKind, Purpose, stream_seed};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{
-    Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
+    Arrivals, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
 };
 pub use unit::{ProcessingUnit, UnitState};

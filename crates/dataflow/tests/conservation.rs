@@ -4,9 +4,9 @@ mod common;
 
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, CollectionStep, CollectorConfig, CreditDiscipline, Delay, EventStep,
-    LoggerConfig, PacedCreditsConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection,
-    StartOrder, SupervisorConfig, TieBreak, UnitModel, WriteModel,
+    Arrivals, ClearConfig, CollectionStep, CollectorConfig, CreditDiscipline, Delay, EventStep, LoggerConfig,
+    PacedCreditsConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder,
+    SupervisorConfig, TieBreak, UnitModel, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -22,7 +22,6 @@ struct Choice {
     order: RequestOrder,
     credits: Option<u32>,
     is_paced: bool,
-    backpressure: Backpressure,
     arrivals: Arrivals,
     two_phase: bool,
     reassign_delay: Duration,
@@ -60,7 +59,7 @@ fn choices() -> impl Strategy<Value = Choice> {
             order,
             (prop_oneof![Just(None), (12_u32..60).prop_map(Some)], any::<bool>()),
         ),
-        (prop_oneof![Just(Backpressure::Hold), Just(Backpressure::Inhibit)], arrivals, any::<bool>()),
+        (arrivals, any::<bool>()),
         (wait.clone(), wait, any::<bool>(), any::<bool>(), any::<bool>(), 0_u8..12),
     )
         .prop_map(|(first, second, third)| Choice {
@@ -71,9 +70,8 @@ fn choices() -> impl Strategy<Value = Choice> {
             order: first.3,
             credits: first.4.0.filter(|_| !first.4.1),
             is_paced: first.4.1,
-            backpressure: second.0,
-            arrivals: second.1,
-            two_phase: second.2,
+            arrivals: second.0,
+            two_phase: second.1,
             reassign_delay: third.0,
             readout_wait: third.1,
             timeouts: third.2,
@@ -154,7 +152,6 @@ fn world(choice: &Choice) -> World {
             policy: choice.policy,
             tie_break: choice.tie_break,
             start_order: StartOrder::Random,
-            backpressure: choice.backpressure,
             result: Bytes::new(1_000),
             region: Selection::Readouts(Ratio::new(400_000)),
             reassign_delay: choice.reassign_delay,

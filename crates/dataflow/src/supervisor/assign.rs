@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Arrivals, Backpressure, StartOrder};
+use super::config::{Arrivals, StartOrder};
 use super::{Outstanding, Supervisor};
 use crate::{Delay, EventStep, FragmentPayload, L1Id, Message, Peer, Selection};
 
@@ -57,15 +57,11 @@ impl<P: FragmentPayload> Supervisor<P> {
                 self.due.unwrap_or(origin).checked_add(wait)
             }
             Arrivals::OnDemand => (self.free_count > 0 && self.readouts_full == 0).then(|| now.max(origin)),
-            Arrivals::External => self.triggers.front().map(|&(at, ..)| at.max(origin)),
         };
     }
 
     fn assign_new(&mut self, now: Instant, due: Instant) {
-        let (region, result) = match self.triggers.pop_front() {
-            Some((_, region, result)) => (region, result),
-            None => (self.config.region.clone(), self.config.result.clone()),
-        };
+        let (region, result) = (self.config.region.clone(), self.config.result.clone());
         assert!(due <= now && !self.is_stopping, "an event is assigned before it is due");
         let event = self.next_event;
         self.next_event = L1Id(event.0 + 1);
@@ -75,18 +71,13 @@ impl<P: FragmentPayload> Supervisor<P> {
             self.counters.held += 1;
             self.counters.held_time = self.counters.held_time.saturating_add(late);
         }
-        self.advance(due);
-        self.assign(now, event, due, false, region, result);
-    }
-
-    /// Advances from an event that fell due to the next one.
-    fn advance(&mut self, due: Instant) {
         self.ticks += 1;
         self.due = None;
         if self.config.arrivals == Arrivals::Poisson {
             // The next arrival is drawn from this one.
             self.origin = Some(due);
         }
+        self.assign(now, event, due, false, region, result);
     }
 
     fn assign(
@@ -142,14 +133,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         let Some(since) = self.xoff_since.take() else { return };
         self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
         self.record(now, self.next_event, EventStep::Xon);
-        let own = matches!(self.config.arrivals, Arrivals::Periodic | Arrivals::Poisson);
-        if self.config.backpressure == Backpressure::Inhibit && own {
-            while let Some(due) = self.due.filter(|&due| due < now) {
-                self.counters.inhibited += 1;
-                self.advance(due);
-                self.set_due(now);
-            }
-        }
     }
 
     fn flush_clear(&mut self, now: Instant) {

@@ -20,20 +20,6 @@ pub enum Arrivals {
     Poisson,
     /// One event whenever a unit is idle (multi-host paper §IV.B); `supervisor.rate` has no effect.
     OnDemand,
-    /// A real Level-1 trigger: the driver calls [`crate::Supervisor::handle_trigger`].
-    #[cfg_attr(feature = "schemars", serde(skip))]
-    External,
-}
-
-/// The treatment of events that fall due while no unit is free or a readout is full (XOFF).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Backpressure {
-    /// Events are held, and assigned in order as units become free: none is lost, and the rate recovers in a burst.
-    #[default]
-    Hold,
-    /// The trigger does not accept them: they never exist, and the next event is the first that falls due
-    /// after XON. This is the dead time of a real trigger; [`Arrivals::External`] triggers are always held.
-    Inhibit,
 }
 
 /// Order of the units' first announcements. Under `fcfs` it decides their sequence for seconds.
@@ -82,10 +68,6 @@ pub struct SupervisorConfig<P> {
     pub tie_break: TieBreak,
     /// The order of the first announcements.
     pub start_order: StartOrder,
-    /// The treatment of events that fall due while no unit is free.
-    pub backpressure: Backpressure,
-    /// The most held triggers with [`Arrivals::External`]; at least 1.
-    pub triggers_max: u32,
     /// The payload of an event's L1 result, if the supervisor makes the result itself.
     pub result: P,
     /// The fragments in the L1 result, if the supervisor makes the result itself.
@@ -104,8 +86,8 @@ pub struct SupervisorConfig<P> {
 }
 
 impl<P: Default> Default for SupervisorConfig<P> {
-    /// Returns settings without collectors. 1 kHz from the start; FCFS in the order of arrival; events held at XOFF;
-    /// immediate re-assignment; no clears from the supervisor. A clear is on its way for at most 20 s.
+    /// Returns settings without collectors. 1 kHz from the start; FCFS in the order of arrival; immediate re-assignment; no clears
+    /// from the supervisor. A clear is on its way for at most 20 s.
     fn default() -> Self {
         Self {
             units: Vec::new(),
@@ -119,8 +101,6 @@ impl<P: Default> Default for SupervisorConfig<P> {
             policy: Policy::Fcfs,
             tie_break: TieBreak::LeastRecent,
             start_order: StartOrder::Arrival,
-            backpressure: Backpressure::Hold,
-            triggers_max: 1024,
             result: P::default(),
             region: Selection::Rest,
             reassign_delay: Duration::ZERO,
@@ -157,9 +137,6 @@ pub enum SupervisorError {
     /// `clear_group` is zero.
     #[error("a clear message has to name at least one event")]
     EmptyClear,
-    /// `triggers_max` is zero.
-    #[error("at least one trigger has to be held")]
-    NoTriggers,
 }
 
 impl<P> SupervisorConfig<P> {
@@ -168,10 +145,10 @@ impl<P> SupervisorConfig<P> {
     /// # Errors
     /// The first setting that a supervisor refuses.
     pub fn validate(&self) -> Result<(), SupervisorError> {
-        let units: u32 = self.units.iter().map(|&units| u32::from(units)).sum();
         if self.units.len() > usize::from(u16::MAX) {
             return Err(SupervisorError::TooManyCollectors { collectors: self.units.len() });
         }
+        let units: u32 = self.units.iter().map(|&units| u32::from(units)).sum();
         if units == 0 {
             return Err(SupervisorError::NoUnits);
         }
@@ -183,9 +160,6 @@ impl<P> SupervisorConfig<P> {
         }
         if self.clear.is_some_and(|clear| clear.clear_group == 0) {
             return Err(SupervisorError::EmptyClear);
-        }
-        if self.triggers_max == 0 {
-            return Err(SupervisorError::NoTriggers);
         }
         Ok(())
     }
@@ -214,8 +188,6 @@ pub struct SupervisorCounters {
     pub held: u64,
     /// The sum of these delays.
     pub held_time: Duration,
-    /// Events that never existed, as the trigger was stopped.
-    pub inhibited: u64,
     /// Number of times that the trigger was stopped.
     pub xoffs: u64,
     /// Time for which the trigger was stopped, up to the latest XON.

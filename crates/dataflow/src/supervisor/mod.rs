@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Duration, Instant};
 
-pub use config::{Arrivals, Backpressure, StartOrder, SupervisorConfig, SupervisorCounters, SupervisorError};
+pub use config::{Arrivals, StartOrder, SupervisorConfig, SupervisorCounters, SupervisorError};
 
 use crate::clear::ClearBatch;
 use crate::timers::later;
@@ -48,13 +48,12 @@ pub struct Supervisor<P> {
     readouts_full: u32,
     /// Events of lost collectors that have to be assigned again.
     returned: VecDeque<(L1Id, Selection, P)>,
-    triggers: VecDeque<(Instant, Selection, P)>,
     next_event: L1Id,
     /// Events that an earlier supervisor had assigned ([`Self::restore`]).
     restored: u64,
     /// The origin of the times at which events fall due; `None` until enough units are announced.
     origin: Option<Instant>,
-    /// Number of due events, including inhibited ones.
+    /// Number of events that fell due.
     ticks: u64,
     due: Option<Instant>,
     xoff_since: Option<Instant>,
@@ -124,7 +123,6 @@ impl<P: FragmentPayload> Supervisor<P> {
             readouts: vec![ReadoutState::new(config.first_event); usize::from(config.readouts)],
             readouts_full: 0,
             returned: VecDeque::new(),
-            triggers: VecDeque::new(),
             next_event: config.first_event,
             restored: 0,
             origin: (config.units_awaited == 0).then_some(config.start),
@@ -192,7 +190,6 @@ impl<P: FragmentPayload> Supervisor<P> {
     pub fn handle_stop(&mut self, now: Instant) {
         self.is_stopping = true;
         self.due = None;
-        self.triggers.clear();
         self.pump(now);
     }
 
@@ -317,22 +314,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.pump(now);
     }
 
-    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]): for a driver with a real trigger, which neither
-    /// the simulator nor the live system has. Returns false if it is refused, as `triggers_max` are held.
-    pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
-        if self.is_stopping {
-            return false;
-        }
-        let held = self.triggers.len() as u64;
-        let ids = self.config.events_max.unwrap_or(u64::MAX);
-        if held >= u64::from(self.config.triggers_max) || self.ticks + held >= ids {
-            return false;
-        }
-        self.triggers.push_back((now, region, result));
-        self.pump(now);
-        true
-    }
-
     /// Returns true if the trigger is stopped: no unit is free for a due event, or a readout is full.
     pub fn is_stopped(&self) -> bool {
         self.xoff_since.is_some()
@@ -419,7 +400,6 @@ impl<P: FragmentPayload> Supervisor<P> {
         assert_eq!(events.len() as u64, count, "an event is in one place");
         assert_eq!(self.cleared_kept, self.cleared.iter().map(|(_, group)| group.len()).sum::<usize>());
         assert!(self.has_started || self.announced.len() == self.free_count as usize);
-        assert!(self.triggers.len() <= self.config.triggers_max as usize);
         for (collector, state) in self.collectors.iter().enumerate() {
             let is_free = |unit: u32| self.free[unit as usize];
             assert!(

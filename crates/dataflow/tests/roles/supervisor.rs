@@ -1,6 +1,6 @@
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, EventStep, FinishedEvent, Hello, L1Id, Message, Outcome, Peer,
-    Policy, Selection, StartOrder, Supervisor, SupervisorConfig, SupervisorError,
+    Arrivals, ClearConfig, EventStep, FinishedEvent, Hello, L1Id, Message, Outcome, Peer, Policy, Selection,
+    StartOrder, Supervisor, SupervisorConfig, SupervisorError,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant};
 
@@ -90,20 +90,6 @@ fn events_fall_due_at_the_rate_and_are_held_at_xoff() {
     // Event 4 is held already.
     assert_eq!((counters.assigned, counters.rejected, counters.xoffs), (4, 2, 3));
     assert_eq!(counters.xoff_time, Duration::from_millis(18 + 1));
-}
-
-#[test]
-fn an_inhibited_trigger_loses_what_falls_due_at_xoff() {
-    let mut supervisor = Supervisor::new(Config { backpressure: Backpressure::Inhibit, ..config() }).unwrap();
-    hello(&mut supervisor, ms(0), 0, &[0]);
-    run(&mut supervisor, ms(5));
-    ready(&mut supervisor, Instant::START + Duration::from_micros(5_500), (0, 0), Some(0));
-    assert_eq!(assigned(&mut supervisor), [(0, 0, 0, false)]);
-    // Events of 1 to 5 ms never existed; the next falls due at 6 ms, and gets the next L1 ID.
-    assert_eq!(supervisor.poll_deadline(), Some(ms(6)));
-    run(&mut supervisor, ms(6));
-    assert_eq!(assigned(&mut supervisor), [(1, 0, 0, false)]);
-    assert_eq!((supervisor.counters().inhibited, supervisor.counters().held), (5, 0));
 }
 
 #[test]
@@ -248,20 +234,6 @@ fn a_full_readout_stops_the_trigger() {
     assert_eq!(supervisor.counters().xoff_time, Duration::from_millis(6));
 }
 
-#[test]
-fn real_triggers_are_held_up_to_a_limit() {
-    let config = Config { arrivals: Arrivals::External, triggers_max: 2, ..config() };
-    let mut supervisor = Supervisor::new(config).unwrap();
-    let trigger = |supervisor: &mut Supervisor<Bytes>, at| {
-        supervisor.handle_trigger(at, Selection::Rest, Bytes::new(800))
-    };
-    assert!(trigger(&mut supervisor, ms(1)) && trigger(&mut supervisor, ms(2)));
-    assert!(supervisor.is_stopped() && !trigger(&mut supervisor, ms(3)));
-    hello(&mut supervisor, ms(4), 0, &[0, 1]);
-    assert_eq!(assigned(&mut supervisor), [(0, 0, 0, false), (1, 0, 1, false)]);
-    assert_eq!(supervisor.counters().held_time, Duration::from_millis(3 + 2));
-}
-
 /// Clears since the last call: readout and events.
 fn clears(supervisor: &mut Supervisor<Bytes>) -> Vec<(Peer, Vec<L1Id>)> {
     drain!(supervisor.poll_transmit())
@@ -404,5 +376,4 @@ fn impossible_settings_are_refused() {
     assert_eq!(error(Config { rate, ..config() }), Some(SupervisorError::NoRate));
     let clear = Some(ClearConfig { clear_group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(Config { clear, ..config() }), Some(SupervisorError::EmptyClear));
-    assert_eq!(error(Config { triggers_max: 0, ..config() }), Some(SupervisorError::NoTriggers));
 }
