@@ -108,7 +108,9 @@ impl TokenBucket {
             Ok(mut bucket) => {
                 let debt = self.full_at.saturating_sub(now.get()) as u128 * bucket.byte_time as u128
                     / self.byte_time as u128;
-                bucket.full_at = now.get() + debt as u64;
+                // A debt of centuries stays one.
+                let debt = if debt > u64::MAX as u128 { u64::MAX } else { debt as u64 };
+                bucket.full_at = now.get().saturating_add(debt);
                 *self = bucket;
                 Ok(())
             }

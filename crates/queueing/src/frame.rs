@@ -38,7 +38,8 @@ impl Frame {
     }
 }
 
-/// The limit that refused a frame. Limits are checked in this order; the first one that refuses is named.
+/// The limit that refused a frame. Limits are checked in this order, but [`Self::Frames`] before all others. The first one that
+/// refuses is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AdmissionLimit {

@@ -81,7 +81,7 @@
 //! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`BufferingSettings`], its accounts in `BufferingAccounts`. The
 //!    compiler then reports each `match` that lacks the scheme's pools, limits and checks.
 //! 3. Add a new limit to [`AdmissionLimit`], [`AdmissionLimit::ALL`] and [`AdmissionLimit::name`]. All three list limits in the
-//!    order in which they are checked.
+//!    order in which they are checked, except `Frames`, which is checked first.
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
 //!    compare every verdict, departure, counter and mark.
 //! 5. Add a row to the table above and a case to `benches/queueing.rs`.

@@ -84,6 +84,11 @@ const PAUSED: u8 = 1;
 /// The ring marks or drops early.
 const HAS_AQM: u8 = 2;
 
+/// Returns [`HAS_AQM`] for a ring with active queue management, zero for others.
+const fn aqm_flag(aqm: &Aqm) -> u8 {
+    if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM }
+}
+
 /// The part of a ring's state that only drops, marks and readers of counters touch.
 #[derive(Debug, Clone)]
 struct ColdState {
@@ -187,10 +192,7 @@ impl<H: Copy + Default> Rings<H> {
         if frames_max == 0 || frames_max > max || frames_reserved > frames_max {
             return Err(RingError::Frames { actual: frames_max, reserved: frames_reserved, max });
         }
-        let bucket = match shaping {
-            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
-            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
-        };
+        let bucket = settings.bucket()?;
         let mut others = Fifo::new();
         others.reserve(frames_reserved.saturating_sub(1));
         self.rings.push(RingState {
@@ -201,7 +203,7 @@ impl<H: Copy + Default> Rings<H> {
             wait: RingWait::Idle,
             has_first: false,
             is_shaped: shaping.is_some(),
-            flags: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
+            flags: aqm_flag(&settings.aqm),
             bucket,
             due: Instant::START,
             bytes_limit: bytes_max.get(),

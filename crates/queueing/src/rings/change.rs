@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Instant, Rate};
 
-use super::{HAS_AQM, PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings};
+use super::{PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings, aqm_flag};
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::FrameCount;
@@ -107,10 +107,7 @@ impl<H: Copy + Default> Rings<H> {
         assert!(!self.rings[ring].has_first, "ring {ring} is renewed while it holds frames");
         assert!(!self.is_paused(ring), "ring {ring} is renewed while it is paused");
         assert_eq!(self.rings[ring].wait, RingWait::Idle, "an empty ring waits for no turn");
-        let bucket = match settings.shaping {
-            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
-            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
-        };
+        let bucket = settings.bucket()?;
         self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
@@ -127,7 +124,7 @@ impl<H: Copy + Default> Rings<H> {
     /// Changes a ring's marking; averages restart.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
         let state = &mut self.rings[ring];
-        state.flags = state.flags & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
+        state.flags = state.flags & PAUSED | aqm_flag(&aqm);
         self.cold[ring].aqm = aqm;
     }
 }

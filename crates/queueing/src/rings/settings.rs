@@ -3,7 +3,7 @@
 use fanin_units::{Bytes, Rate};
 
 use crate::aqm::Aqm;
-use crate::bucket::BucketError;
+use crate::bucket::{BucketError, TokenBucket};
 #[cfg(doc)]
 use crate::frame::Frame;
 
@@ -56,6 +56,14 @@ impl RingSettings {
             shaping: None,
             priority: 0,
             aqm: Aqm::None,
+        }
+    }
+
+    /// Makes the bucket of the ring's rate limit; without one, a bucket that never delays a frame.
+    pub(super) const fn bucket(&self) -> Result<TokenBucket, BucketError> {
+        match self.shaping {
+            Some((rate, burst)) => TokenBucket::new(rate, burst),
+            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO),
         }
     }
 }
