@@ -163,8 +163,9 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
         client.send(to_server, 1, i, &[&body]).unwrap();
     }
     let mut kept = Vec::new();
-    let mut quiet = Instant::now();
-    while quiet.elapsed() < Duration::from_millis(150) {
+    let (guard, mut quiet) = (HangGuard::new(), Instant::now());
+    while server.totals().starved == 0 || quiet.elapsed() < Duration::from_millis(150) {
+        guard.check(format_args!("{} messages do not fill the memory", kept.len()));
         for event in [step(&mut server), step(&mut client)].into_iter().flatten() {
             if let EndpointEvent::Message { payload, .. } = event {
                 kept.push(payload);
@@ -342,8 +343,9 @@ fn a_peer_that_connects_again_has_no_further_memory() {
         let mut client = endpoint("client");
         let to_server = client.connect("server", address, ConnectionOptions::default());
         let body = vec![3; 1 << 20];
-        let mut quiet = Instant::now();
-        while quiet.elapsed() < Duration::from_millis(150) {
+        let (guard, mut quiet) = (HangGuard::new(), Instant::now());
+        while kept.len() < 2 || quiet.elapsed() < Duration::from_millis(150) {
+            guard.check(format_args!("{} messages do not fill a peer's part", kept.len()));
             if let Some(EndpointEvent::Message { payload, .. }) = step(&mut server) {
                 kept.push(payload);
                 quiet = Instant::now();

@@ -4,6 +4,8 @@
 pub mod pair;
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -311,8 +313,8 @@ pub fn send(pid: u32, signal: Signal) {
 /// The seed of a test's random times: from the environment, where a run is to be repeated.
 pub fn random(test: &str) -> Random {
     let seed = std::env::var("FANIN_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed =
-        seed.unwrap_or_else(|| u64::from(std::process::id()) ^ Instant::now().elapsed().as_nanos() as u64);
+    // `RandomState` is seeded by the system.
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(test));
     eprintln!("{test}: seed {seed}; again with FANIN_SEED={seed}");
     Random::new(seed)
 }
