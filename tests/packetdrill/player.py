@@ -159,7 +159,7 @@ class Player(SystemCalls):
     def current(self) -> Connection:
         """The connection that packets belong to: the newest."""
         if not self.connections:
-            raise ScriptError("no connection yet")
+            raise UnsupportedError("packets without a connection")
         return self.connections[-1]
 
     def inject(self, packet: Packet) -> None:
