@@ -94,7 +94,7 @@ fn note(
             row.first_request_ps.get_or_insert(at);
         }
         EventStep::Collected { began, requests, .. } => {
-            // A step without requests has no collection time.
+            // An event without requests has no collection time.
             if requests > 0 {
                 let time: Duration = record.at.saturating_since(began);
                 row.collection_time_ps = Some(row.collection_time_ps.unwrap_or(0) + time.get());

@@ -156,8 +156,8 @@ impl LiveBarrier {
         Ok(true)
     }
 
-    /// Lets the workload run for `time` and calls `tick` with the time since the call. Returns early if `stop` is set or the
-    /// aggregator has ended.
+    /// Lets the workload run for `time` and calls `tick` with the time since the call. Returns early if `stop` is set, and
+    /// false if the aggregator has ended.
     ///
     /// # Errors
     /// If a process fails.
@@ -166,14 +166,17 @@ impl LiveBarrier {
         time: Duration,
         stop: &AtomicBool,
         tick: &dyn Fn(Duration),
-    ) -> Result<(), BarrierError> {
+    ) -> Result<bool, BarrierError> {
         let start = Instant::now();
-        while start.elapsed() < time && !stop.load(Ordering::Relaxed) && self.aggregator.ended().is_none() {
+        while start.elapsed() < time && !stop.load(Ordering::Relaxed) {
+            if self.aggregator.ended().is_some() {
+                return Ok(false);
+            }
             self.check()?;
             tick(start.elapsed());
             std::thread::sleep(TURN.min(time.saturating_sub(start.elapsed())));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until the aggregator has ended, then at most 5 s for the senders. Asks the aggregator to end if `stop` is set, or

@@ -133,8 +133,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         cpu_s: Some(ended_cpu_seconds() - cpu),
         ..Speed::default()
     };
-    let fitted = Fit { fitted: &fitted, loop_rate, speed };
-    let written = report(job, fitted, watch, bench.as_ref(), &audited, captured);
+    let is_cut_short = ended.early.is_some() || stop.load(Ordering::Relaxed);
+    let fit = Fit { fitted: &fitted, loop_rate, speed, is_cut_short };
+    let written = report(job, fit, watch, bench.as_ref(), &audited, captured);
     if let Some(bench) = bench {
         bench.remove()?;
     }
@@ -158,11 +159,12 @@ fn predicted(scenario: &Scenario, is_quiet: bool) -> Result<PredictedBands, Fail
     Ok(bands.unwrap_or_default())
 }
 
-/// The socket options in force, and the cost of the run.
+/// The socket options in force, the cost of the run, and whether it ended before its time.
 struct Fit<'a> {
     fitted: &'a Fitted,
     loop_rate: Option<LoopbackRate>,
     speed: Speed,
+    is_cut_short: bool,
 }
 
 /// The findings of a run's report other than figures.
@@ -182,7 +184,7 @@ fn report(
     audited: &Result<Audit, AuditFailure>,
     captured: Result<String, Failure>,
 ) -> Result<Reported, Failure> {
-    let Fit { fitted, loop_rate, speed } = fit;
+    let Fit { fitted, loop_rate, speed, is_cut_short } = fit;
     let loaded = &job.loaded;
     let folder = job.folder.live();
     let captured = captured?;
@@ -210,7 +212,7 @@ fn report(
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
-    let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
+    let mut summary = summarise(loaded, &mut records.events, loop_rate, is_cut_short)?;
     summary.speed = Some(speed);
     network::fill_ports(&mut summary, &records);
     if let Some(events) = &mut summary.events {
@@ -350,7 +352,7 @@ fn work<P: Placement>(
                 live.work(turn, stop, &|elapsed| tick(begun + elapsed))?;
                 is_healthy.as_ref().map_or(Ok(()), |health| health.check())?;
             }
-            Ok(())
+            Ok(true)
         });
         // Events that were assigned are finished and accounted for even after a failure.
         match worked {
@@ -374,11 +376,13 @@ fn work<P: Placement>(
     })
 }
 
-/// Makes the summary. `loop_rate` is the loopback's rate in a run on the loopback, where no wire gives an ideal.
+/// Makes the summary. `loop_rate` is the loopback's rate in a run on the loopback, where no wire gives an ideal. A run that
+/// was cut short ends with its last event.
 fn summarise(
     loaded: &Loaded,
     rows: &mut [EventRow],
     loop_rate: Option<LoopbackRate>,
+    is_cut_short: bool,
 ) -> Result<Summary, Failure> {
     let scenario = &loaded.scenario;
     let mut summary = summary_of(loaded);
@@ -391,8 +395,8 @@ fn summarise(
     }
     let from = Moment::START + scenario.run.warmup;
     let last = rows.last().map_or(0, |row| row.assigned_ps + 1);
-    // A run stopped by Ctrl-C ends with the last event.
-    let until = (from + scenario.run.duration).min(Moment::new(last.max(from.get())));
+    let whole = from + scenario.run.duration;
+    let until = if is_cut_short { whole.min(Moment::new(last.max(from.get()))) } else { whole };
     let span = Span { from, until };
     summary.fill_events(rows, span, scenario.collectors_total() as u32, true);
     Ok(summary)

@@ -12,19 +12,19 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Time between two checks that the machine carries the run.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Checks in a row that must find a bottleneck before the attempt ends; lost frames end the attempt at once.
-const LOOKS: u32 = 2;
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Checks in a row that find a bottleneck before the attempt ends; lost frames end the attempt at once.
+const CHECKS_FAILED_MAX: u32 = 2;
 
 /// Runs `work` for the warm-up and then for the measured time, during which the network is observed. `work` receives
-/// the time to run and a function that takes the elapsed time.
+/// the time to run and a function that takes the elapsed time. It returns false if the workload has ended before.
 ///
 /// Returns the reason if the machine spoils the run and the run may begin again; the measured time is then cut short.
 pub(super) fn measured(
     job: &Job<'_>,
     watch: Option<&mut SwitchWatch>,
     stop: &AtomicBool,
-    mut work: impl FnMut(Duration, &dyn Fn(Duration)) -> Result<(), Failure>,
+    mut work: impl FnMut(Duration, &dyn Fn(Duration)) -> Result<bool, Failure>,
 ) -> Result<Option<String>, Failure> {
     let run = &job.slow.scenario.run;
     let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
@@ -42,19 +42,21 @@ pub(super) fn measured(
     };
     watch.begin()?;
     let begun = Instant::now();
-    let mut looks = 0;
+    let mut failed = 0;
     while let Some(left) = duration.checked_sub(begun.elapsed())
         && !stop.load(Ordering::Relaxed)
     {
-        work(LOOK_EVERY.min(left), &tick(warmup + duration - left))?;
+        if !work(CHECK_EVERY.min(left), &tick(warmup + duration - left))? {
+            break;
+        }
         if !job.may_begin_again() || begun.elapsed() >= duration {
             continue;
         }
         let seen = watch.so_far()?;
         let reason = bottleneck(&job.slow.scenario, &seen);
-        looks = if reason.is_some() { looks + 1 } else { 0 };
+        failed = if reason.is_some() { failed + 1 } else { 0 };
         // Lost frames stay lost; any other bottleneck may pass.
-        if let Some(reason) = reason.filter(|_| seen.missed > 0 || looks >= LOOKS) {
+        if let Some(reason) = reason.filter(|_| seen.missed > 0 || failed >= CHECKS_FAILED_MAX) {
             bar.finish_and_clear();
             return Ok(Some(reason));
         }
