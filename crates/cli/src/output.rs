@@ -42,6 +42,11 @@ impl FromStr for Json {
     }
 }
 
+/// Returns true if no JSON is written to standard output, so that text may be.
+pub(crate) fn is_for_text(json: &Option<Json>) -> bool {
+    !json.as_ref().is_some_and(Json::is_stdout)
+}
+
 impl Json {
     /// Returns true if standard output holds the JSON alone.
     pub(crate) fn is_stdout(&self) -> bool {

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use fanin_report::{FigureUnit, PortFigures, ResultKind, Summary, Times, seed_figures};
 use serde_json::Value;
 
+use crate::columns::aligned;
+
 /// Column at which the figures begin.
 const LABEL_WIDTH: usize = 18;
 
@@ -224,8 +226,9 @@ pub(crate) fn over_seeds<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) 
         ("timeouts", "timeouts"),
     ];
     let heads = SHOWN.iter().map(|(_, head)| (*head).to_owned());
-    let mut table: Vec<Vec<String>> = vec![["seeds".to_owned()].into_iter().chain(heads).collect()];
-    for (_, summaries) in &groups {
+    let heads = ["over seeds".to_owned(), "seeds".to_owned()].into_iter().chain(heads);
+    let mut table: Vec<Vec<String>> = vec![heads.collect()];
+    for (name, summaries) in &groups {
         let figures = seed_figures(summaries);
         let cell = |name: &str| {
             let (figure, over) = figures.iter().find(|(figure, _)| figure.name == name)?;
@@ -236,23 +239,11 @@ pub(crate) fn over_seeds<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) 
             }))
         };
         let cells = SHOWN.iter().map(|(name, _)| cell(name).unwrap_or_else(|| "-".to_owned()));
-        table.push([summaries.len().to_string()].into_iter().chain(cells).collect());
+        let name = if name.is_empty() { "all" } else { name };
+        table.push([name.to_owned(), summaries.len().to_string()].into_iter().chain(cells).collect());
     }
-    let names = ["over seeds".to_owned()].into_iter().chain(groups.into_iter().map(|(name, _)| name));
-    let names: Vec<String> =
-        names.map(|name| if name.is_empty() { "all".to_owned() } else { name }).collect();
-    let width =
-        |cells: &mut dyn Iterator<Item = &String>| cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> =
-        (0..table[0].len()).map(|column| width(&mut table.iter().map(|row| &row[column]))).collect();
-    let first = width(&mut names.iter());
-    let mut out = "\nmean ± half of its interval of 95 %\n".to_owned();
-    for (name, row) in names.iter().zip(&table) {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-        let _ = writeln!(out, "{name:<first$}  {}", cells.join("  "));
-    }
-    out
+    let lines = aligned(&table, |column| column > 0);
+    format!("\nmean ± half of its interval of 95 %\n{}\n", lines.join("\n"))
 }
 
 /// Returns the numeric figures of a technique with their keys; other figures are only in the files.

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
 use super::sim;
+use crate::columns::aligned;
+use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
@@ -90,25 +92,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let mut kept = arguments.out.as_deref().map(KeptResults::new);
-    let shape = RunNames { has_scenarios: scenarios.len() > 1, has_seeds: arguments.repeat > 1 };
+    let names = RunNames { has_scenarios: scenarios.len() > 1, has_seeds: arguments.repeat > 1 };
     let mut first =
         vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
     first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let mut heads: Vec<RunResult> = Vec::new();
     let compared = fanin_reproduce::compare(
         &scenarios,
         &techniques,
         &ComparedSettings { first: &first, last: &arguments.sets, seeds: arguments.repeat },
-        arguments.threads.map_or(cores, usize::from),
+        threads_or_cores(arguments.threads),
         interrupt::flag(),
         &|done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         },
         &mut |technique, loaded, outcome| {
-            let label = label(&loaded.name, technique, loaded.scenario.run.seed, shape);
+            let label = label(&loaded.name, technique, loaded.scenario.run.seed, names);
             let mut head = RunResult::new(labelled(&label, loaded, outcome));
             head.scenario_toml = Some(loaded.to_toml());
             heads.push(head);
@@ -119,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     );
     bar.finish_and_clear();
     let compared = compared?;
-    let table = table(&compared, &heads, shape);
+    let table = table(&compared, &heads, names);
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
         // Values of JSON alone: no figure is missing or infinite.
         let value = serde_json::to_value(&table).expect("a comparison is JSON");
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&table)?;
     }
-    if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if output::is_for_text(&arguments.json) {
         let page =
             if arguments.markdown { markdown(arguments, &techniques, &compared) } else { text(&compared) };
         output::print(&page)?;
@@ -154,9 +155,9 @@ struct RunNames {
 }
 
 /// Returns the name of a run: its technique, and its scenario and seed where there are several.
-fn label(scenario: &str, technique: &Technique, seed: u64, shape: RunNames) -> String {
-    let scenario = if shape.has_scenarios { format!("{scenario}, ") } else { String::new() };
-    let seed = if shape.has_seeds { format!(", run.seed={seed}") } else { String::new() };
+fn label(scenario: &str, technique: &Technique, seed: u64, names: RunNames) -> String {
+    let scenario = if names.has_scenarios { format!("{scenario}, ") } else { String::new() };
+    let seed = if names.has_seeds { format!(", run.seed={seed}") } else { String::new() };
     scenario + technique.name + &seed
 }
 
@@ -267,13 +268,13 @@ enum RowOutcome<'a> {
     },
 }
 
-fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: RunNames) -> ComparedTable<'a> {
+fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], names: RunNames) -> ComparedTable<'a> {
     let summary_of = |label: &str| {
         heads.iter().map(|head| &head.summary).find(|summary| summary.label.as_deref() == Some(label))
     };
     let over_seeds = |compared: &'a Compared| {
         let of = |rows: &'a [Row]| {
-            let run = |row: &Row| summary_of(&label(&compared.name, row.technique, row.seed, shape));
+            let run = |row: &Row| summary_of(&label(&compared.name, row.technique, row.seed, names));
             let summaries: Vec<&Summary> = rows.iter().filter_map(run).collect();
             rows[0].figures.is_ok().then(|| TechniqueSeeds {
                 name: rows[0].technique.name,
@@ -281,7 +282,7 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: RunNames) 
                 figures: fanin_report::seed_values(&summaries),
             })
         };
-        if shape.has_seeds { by_technique(compared).filter_map(of).collect() } else { Vec::new() }
+        if names.has_seeds { by_technique(compared).filter_map(of).collect() } else { Vec::new() }
     };
     let scenarios = compared
         .iter()
@@ -298,7 +299,7 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: RunNames) 
                     description: row.technique.description,
                     tuning: row.technique.tuning,
                     set: row.technique.sets,
-                    seed: shape.has_seeds.then_some(row.seed).filter(|_| row.figures.is_ok()),
+                    seed: names.has_seeds.then_some(row.seed).filter(|_| row.figures.is_ok()),
                     outcome: match &row.figures {
                         Err(why) => RowOutcome::Refused { refused: why },
                         Ok(figures) => RowOutcome::Figures {
@@ -314,7 +315,7 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: RunNames) 
                             cpu_s: figures.cpu_s,
                             stalled: figures.stalled.as_deref(),
                             remark: row.remark.as_deref(),
-                            summary: summary_of(&label(&compared.name, row.technique, row.seed, shape)),
+                            summary: summary_of(&label(&compared.name, row.technique, row.seed, names)),
                         },
                     },
                 })
@@ -385,34 +386,20 @@ fn text(compared: &[Compared]) -> String {
         let rows: Vec<(&Row, Result<[String; 9], &String>)> = by_technique(compared)
             .map(|rows| (&rows[0], rows[0].figures.as_ref().map(|_| cells(compared, rows))))
             .collect();
-        let width = rows.iter().map(|(row, _)| row.technique.name.len()).max().unwrap_or(0).max(9);
-        let of_cell = |(_, cells): &(&Row, Result<[String; 9], &String>), column: usize| {
-            cells.as_ref().map_or(0, |cells| cells[column].chars().count())
+        let heads = std::iter::once("technique").chain(COLUMNS).map(str::to_owned).collect();
+        let named = |(row, cells): &(&Row, Result<[String; 9], &String>)| {
+            let cells = cells.iter().flatten().cloned();
+            std::iter::once(row.technique.name.to_owned()).chain(cells).collect()
         };
-        let widths: Vec<usize> = (0..COLUMNS.len())
-            .map(|column| {
-                rows.iter().map(|row| of_cell(row, column)).max().unwrap_or(0).max(COLUMNS[column].len())
-            })
-            .collect();
-        let heads: Vec<String> =
-            COLUMNS.iter().zip(&widths).map(|(head, &width)| format!("{head:>width$}")).collect();
-        let _ = writeln!(out, "{:<width$}  {}", "technique", heads.join("  "));
-        for (row, cells) in &rows {
-            let _ = write!(out, "{:<width$}", row.technique.name);
-            match cells {
-                Err(why) => {
-                    let _ = write!(out, "  not possible: {why}");
-                }
-                Ok(cells) => {
-                    for (cell, &width) in cells.iter().zip(&widths) {
-                        let _ = write!(out, "  {cell:>width$}");
-                    }
-                    if let Some(remark) = &row.remark {
-                        let _ = write!(out, "  {remark}");
-                    }
-                }
-            }
-            out.push('\n');
+        let lines: Vec<Vec<String>> = std::iter::once(heads).chain(rows.iter().map(named)).collect();
+        let mut lines = aligned(&lines, |column| column > 0).into_iter();
+        let _ = writeln!(out, "{}", lines.next().unwrap_or_default());
+        for (line, (row, cells)) in lines.zip(&rows) {
+            let rest = match cells {
+                Err(why) => format!("  not possible: {why}"),
+                Ok(_) => row.remark.as_ref().map_or_else(String::new, |remark| format!("  {remark}")),
+            };
+            let _ = writeln!(out, "{line}{rest}");
         }
         let least = least_text(compared);
         if !least.is_empty() {

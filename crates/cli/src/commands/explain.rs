@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&explanation)?;
     }
-    if arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if !output::is_for_text(&arguments.json) {
         return Ok(());
     }
     output::print(&text(&explanation))
@@ -78,10 +78,10 @@ fn from_journals(folders: &[&Path]) -> Result<Records, Failure> {
         records.windows.extend(windows(folder, tables.start_unix_us)?);
     }
     records.windows.sort_by_key(|row| (row.flow, row.time_ps));
-    let scenario =
-        |folder: &&Path| fanin_scenario::load(&folder.join("scenario.toml").to_string_lossy(), &[]).ok();
     // The folders of a system on several hosts have no scenario: the counters themselves name its processes.
-    let numbers = folders.iter().find_map(scenario).map(|loaded| Numbers::of(&loaded.scenario));
+    let scenario = folders.iter().map(|folder| folder.join("scenario.toml")).find(|path| path.exists());
+    let loaded = scenario.map(|path| fanin_scenario::load(&path.to_string_lossy(), &[])).transpose()?;
+    let numbers = loaded.map(|loaded| Numbers::of(&loaded.scenario));
     records.flows = counted_in(folders, numbers.as_ref())?.rows;
     Ok(records)
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fanin_report::RunResult;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::temporary;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -45,7 +46,11 @@ pub(crate) fn measure(
     out: &Path,
     limit: Option<Duration>,
 ) -> Result<LiveEnd, Failure> {
-    let _ = std::fs::remove_dir_all(out);
+    if let Err(error) = std::fs::remove_dir_all(out)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(Failure::Write { path: out.to_owned(), error });
+    }
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("run").arg(source).args(sets.iter().map(|set| format!("--set={set}")));
     command.args(["--place", "namespaces", "--quiet"]).arg("--out").arg(out);
@@ -105,12 +110,11 @@ pub(crate) struct ResultFolder {
 impl ResultFolder {
     /// Makes the folder `asked`, or a temporary one with the command's name.
     pub(crate) fn new(asked: Option<&Path>, command: &str) -> Result<Self, Failure> {
-        let path = asked.map_or_else(
-            || std::env::temp_dir().join(format!("fanin-{command}-{}", std::process::id())),
-            Path::to_owned,
-        );
-        std::fs::create_dir_all(&path).map_err(|error| Failure::Write { path: path.clone(), error })?;
-        Ok(Self { path, is_kept: asked.is_some() })
+        let Some(path) = asked else {
+            return Ok(Self { path: temporary::create(&format!("fanin-{command}-"))?, is_kept: false });
+        };
+        std::fs::create_dir_all(path).map_err(|error| Failure::Write { path: path.to_owned(), error })?;
+        Ok(Self { path: path.to_owned(), is_kept: true })
     }
 }
 

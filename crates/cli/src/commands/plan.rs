@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&summary(&loaded, &plan))?;
     }
-    if arguments.quiet || arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if arguments.quiet || !output::is_for_text(&arguments.json) {
         return Ok(());
     }
     let is_coloured = output::is_coloured(&io::stdout());

@@ -9,6 +9,7 @@ use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
+use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
@@ -103,12 +104,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let mut kept = arguments.out.as_deref().map(KeptResults::new);
     let mut runs: Vec<JudgedRun> = Vec::new();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let judged = fanin_reproduce::reproduce(
         &claims,
         arguments.duration.as_deref(),
-        arguments.threads.map_or(cores, usize::from),
+        threads_or_cores(arguments.threads),
         interrupt::flag(),
         &|done, of| {
             bar.set_length(of as u64);
@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         kept.finish(CLAIMS_TITLE, &claims, &[])?;
         Json::File(folder.join(CLAIMS_FILE)).write(&table)?;
     }
-    if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if output::is_for_text(&arguments.json) {
         output::print(&if arguments.markdown { markdown(&rows) } else { text(&rows) })?;
     }
     let unsound: Vec<&str> = claims

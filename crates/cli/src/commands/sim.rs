@@ -9,13 +9,18 @@ use clap::{Args, ValueHint};
 use fanin_report::{PAGE_FILE, Records, RunResult, ScenarioName, Summary, SweepPoint};
 use fanin_runs::{MemoryEstimate, RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::Loaded;
+use indicatif::ProgressBar;
 
 use crate::commands::source::Source;
 use crate::commands::sweep::Sweep;
+use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use crate::predicted::predict;
 use crate::{build_info, interrupt, summary};
+
+/// Bytes of memory from which a run's need is printed before it starts, also without a terminal.
+const MEMORY_NOTED: u64 = 1_000_000_000;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin sim incast --sweep workload.senders=4,8,16 --set \"run.duration=1 s\"
@@ -142,7 +147,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::NoBands);
     }
     let bar = output::bar(arguments.quiet, "{msg} {wide_bar} {percent} % of the simulated time, {eta} left");
-    bar.set_message(memory_needed([&loaded]));
+    show_memory(arguments, &bar, memory_needed([&loaded], 1));
     let control = RunControl {
         stop: interrupt::flag(),
         progress: &|now, end| {
@@ -169,7 +174,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&result.summary)?;
     }
-    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if !arguments.quiet && output::is_for_text(&arguments.json) {
         output::print(&summary::text(&result.summary))?;
         result.cautions().iter().for_each(|caution| output::note(caution));
         if let Some(folder) = &arguments.out {
@@ -251,8 +256,6 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         numbers.into_iter().map(|number| std::mem::take(&mut combinations[number])).collect();
     for (result, set) in results.iter_mut().zip(&combinations) {
         result.label = named(set, result, ", ", repeats);
-        // The page of a sweep is the same whether its points were simulated now or before.
-        result.records = Records::default();
     }
     let points: Vec<SweepPoint<'_>> = results
         .iter()
@@ -267,7 +270,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&fanin_report::sweep_value(&points))?;
     }
-    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if !arguments.quiet && output::is_for_text(&arguments.json) {
         let rows = results
             .iter()
             .zip(&combinations)
@@ -307,24 +310,27 @@ struct Points {
 
 /// Simulates all points, and writes each into a folder named by its number.
 fn play_into(arguments: &Arguments, loaded: &[Loaded]) -> Result<Points, Failure> {
-    let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
-        finish(loaded, outcome, None)
+    let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|number, loaded, outcome| {
+        let (mut result, end) = finish(loaded, outcome, None)?;
+        if let Some(folder) = &arguments.out {
+            let name = format!("{number:03}");
+            write(&folder.join(&name), &result)?;
+            result.page = Some(format!("{name}/{PAGE_FILE}"));
+        }
+        // The tables of all points together may need more memory than their runs.
+        result.records = Records::default();
+        Ok((result, end))
     })?;
     let ending = if finished.len() < loaded.len() { Err(Failure::Stopped) } else { Ok(()) };
     let mut points = Points { numbers: Vec::new(), results: Vec::new(), refused: Vec::new(), ending };
     for (number, finished) in finished.into_iter().enumerate() {
-        let (mut result, end) = match finished {
+        let (result, end) = match finished {
             Err(reason) if reason.is_refusal() => {
                 points.refused.push((number, reason));
                 continue;
             }
             finished => finished?,
         };
-        if let Some(folder) = &arguments.out {
-            let name = format!("{number:03}");
-            write(&folder.join(&name), &result)?;
-            result.page = Some(format!("{name}/{PAGE_FILE}"));
-        }
         points.ending = points.ending.and(end);
         points.numbers.push(number);
         points.results.push(result);
@@ -332,10 +338,21 @@ fn play_into(arguments: &Arguments, loaded: &[Loaded]) -> Result<Points, Failure
     Ok(points)
 }
 
-/// Returns the memory that the largest of some runs needs, in words for the line of progress.
-fn memory_needed<'a>(loaded: impl IntoIterator<Item = &'a Loaded>) -> String {
-    let totals = loaded.into_iter().map(|loaded| MemoryEstimate::new(&loaded.scenario).total().get());
-    format!("needs at least {} MB", totals.max().unwrap_or(0).div_ceil(1_000_000))
+/// Returns the bytes of memory that the largest runs on `threads` threads need together.
+fn memory_needed<'a>(loaded: impl IntoIterator<Item = &'a Loaded>, threads: usize) -> u64 {
+    let each = loaded.into_iter().map(|loaded| MemoryEstimate::new(&loaded.scenario).total().get());
+    let mut each: Vec<u64> = each.collect();
+    each.sort_unstable();
+    each.into_iter().rev().take(threads).fold(0, u64::saturating_add)
+}
+
+/// Says in the line of progress how much memory is needed. A large amount is also a note, which needs no terminal.
+fn show_memory(arguments: &Arguments, bar: &ProgressBar, bytes: u64) {
+    let words = format!("needs at least {} MB", bytes.div_ceil(1_000_000));
+    if bytes >= MEMORY_NOTED && !arguments.quiet {
+        output::note(&format!("the simulation {words} of memory"));
+    }
+    bar.set_message(words);
 }
 
 /// Refuses a folder with points in the other layout, because a page would list each point twice.
@@ -380,10 +397,9 @@ fn play<T: Send>(
         .collect();
     let bar = output::bar(arguments.quiet, "{msg} {wide_bar} {pos} of {len} runs, {eta} left");
     bar.set_length(points.len() as u64);
-    bar.set_message(memory_needed(loaded.iter().copied()));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
-    let threads = arguments.threads.map_or(cores, usize::from);
+    let threads = threads_or_cores(arguments.threads);
+    show_memory(arguments, &bar, memory_needed(loaded.iter().copied(), threads));
     let finished = fanin_runs::sweep_each(&points, threads, &control, &|number, outcome| {
         let outcome = outcome.map_err(|error| Failure::simulation(error, loaded[number]))?;
         let finished = finish(number, loaded[number], outcome);
@@ -483,14 +499,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_run_of_a_sweep_decides_its_memory() {
+    fn the_largest_runs_of_a_sweep_decide_its_memory() {
         let load = |hosts: &str| {
             fanin_scenario::load("thesis-a-1000hz", &[format!("readout.hosts={hosts}")]).unwrap()
         };
         let (small, large) = (load("160"), load("1600"));
-        let needed = memory_needed([&small, &large]);
-        assert_eq!(needed, memory_needed([&large]));
-        assert_ne!(needed, memory_needed([&small]));
-        assert!(needed.starts_with("needs at least ") && needed.ends_with(" MB"), "{needed}");
+        let [one, other] = [&small, &large].map(|loaded| memory_needed([loaded], 1));
+        assert!(one < other);
+        assert_eq!(memory_needed([&small, &large, &small], 1), other);
+        assert_eq!(memory_needed([&small, &large, &small], 2), one + other);
     }
 }

@@ -169,9 +169,7 @@ impl System {
     /// # Errors
     /// The first mistake, with its position in the file if it is in a value.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let read = |error| ConfigError::Read { path: path.to_owned(), error };
-        let text = std::fs::read_to_string(path).map_err(read)?;
-        let (mut system, authentication) = Self::parse(path, &text)?;
+        let (mut system, authentication) = Self::read(path)?;
         let mut open = Vec::new();
         let mut read = |file: &PathBuf| read_key(&system.base().join(file), &mut open);
         let previous = authentication.key_previous.as_ref().map(&mut read).transpose()?;
@@ -182,6 +180,20 @@ impl System {
         };
         (system.key_previous, system.open_keys) = (previous, open);
         Ok(system)
+    }
+
+    /// Does the same without the keys, which not every user may read.
+    ///
+    /// # Errors
+    /// As [`System::load`], except for keys.
+    pub fn load_without_keys(path: &Path) -> Result<Self, ConfigError> {
+        Self::read(path).map(|(system, _)| system)
+    }
+
+    fn read(path: &Path) -> Result<(Self, Authentication), ConfigError> {
+        let read = |error| ConfigError::Read { path: path.to_owned(), error };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Self::parse(path, &text)
     }
 
     /// Returns the folder of the file, at which relative paths start.

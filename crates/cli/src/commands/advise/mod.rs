@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&value)?;
     }
-    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if !arguments.quiet && output::is_for_text(&arguments.json) {
         output::print(&text)?;
         for caution in &advice.cautions {
             output::note(&format!("of some simulations: {caution}"));
@@ -289,7 +289,7 @@ impl Adviser<'_> {
                 }
                 knob => knob.to_owned(),
             };
-            let range: KeyRange = range.parse().unwrap_or_else(|_| KeyRange::objective(knob));
+            let range: KeyRange = range.parse().expect("a range of the table is written as a user's");
             let key = self.with(&sets).and_then(|loaded| {
                 TunedKey::new(&range, &loaded.scenario).map_err(|error| error.to_string())
             });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::output::Json;
+use crate::output::{self, Json};
 
 #[derive(Debug, Args)]
 #[command(
@@ -83,6 +83,6 @@ pub(super) enum Place {
 impl Arguments {
     /// Returns true if text for people is printed.
     pub(super) fn prints(&self) -> bool {
-        !self.quiet && !self.json.as_ref().is_some_and(Json::is_stdout)
+        !self.quiet && output::is_for_text(&self.json)
     }
 }

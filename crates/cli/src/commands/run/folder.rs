@@ -1,14 +1,12 @@
 //! The folders of a run.
 
-use std::collections::hash_map::RandomState;
-use std::fs::DirBuilder;
-use std::hash::BuildHasher as _;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use fanin_node::launch::{FolderLock, LaunchError};
+use fanin_node::launch::FolderLock;
 
+use crate::commands::temporary;
 use crate::failure::Failure;
 
 /// The subfolder of the live system's files.
@@ -18,8 +16,6 @@ const NETWORK_FOLDER: &str = "network";
 
 /// Prefix of temporary folders' names; a random number follows.
 const TEMPORARY: &str = "fanin-run-";
-/// Attempts to create a temporary folder.
-const ATTEMPTS_MAX: u32 = 16;
 
 /// The folders of a run, removed at the end unless they were asked for.
 pub(super) struct RunFolder {
@@ -43,24 +39,9 @@ impl RunFolder {
     /// # Errors
     /// If the folder cannot be created and locked.
     pub(super) fn temporary() -> Result<Self, Failure> {
-        Self::temporary_in(&std::env::temp_dir(), || RandomState::new().hash_one(std::process::id()))
-    }
-
-    /// Does the same in a given folder, with names from a given source of random numbers.
-    fn temporary_in(parent: &Path, mut random: impl FnMut() -> u64) -> Result<Self, Failure> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let path = parent.join(format!("{TEMPORARY}{:016x}", random()));
-            // A folder or link of this name may belong to another user, who could replace the files in it.
-            let made = DirBuilder::new().mode(0o700).create(&path);
-            let made = made.map_err(|error| LaunchError::Io { path: path.clone(), error });
-            match made.and_then(|()| FolderLock::take(&path)) {
-                Ok(lock) => return Ok(Self { path, is_kept: false, _lock: lock }),
-                Err(error) if attempts == ATTEMPTS_MAX => return Err(error.into()),
-                Err(_) => {}
-            }
-        }
+        let path = temporary::create(TEMPORARY)?;
+        let lock = FolderLock::take(&path)?;
+        Ok(Self { path, is_kept: false, _lock: lock })
     }
 
     pub(super) fn live(&self) -> PathBuf {
@@ -104,28 +85,17 @@ fn remove_ended(folder: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]
-    fn a_temporary_folder_is_new_and_for_this_user_alone() {
-        let parent = std::env::temp_dir().join(format!("fanin-folder-{}", std::process::id()));
-        std::fs::create_dir_all(parent.join("elsewhere")).unwrap();
-        // Another user has guessed two names: a folder and a link.
-        std::fs::create_dir(parent.join("fanin-run-0000000000000000")).unwrap();
-        std::os::unix::fs::symlink("elsewhere", parent.join("fanin-run-0000000000000001")).unwrap();
-        let mut numbers = 0..;
-        let folder = RunFolder::temporary_in(&parent, || numbers.next().unwrap()).unwrap();
-        assert_eq!(folder.path, parent.join("fanin-run-0000000000000002"));
-        assert_eq!(folder.path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(!remove_ended(&folder.path).unwrap(), "its run lives");
-        assert!(!remove_ended(&parent.join("fanin-run-0000000000000001")).unwrap(), "it is a link");
+    fn the_folder_of_a_run_is_removed_with_it_and_no_earlier() {
+        let folder = RunFolder::temporary().unwrap();
         let path = folder.path.clone();
+        assert!(!remove_ended(&path).unwrap(), "its run lives");
+        let link = path.join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(!remove_ended(&link).unwrap(), "it is a link");
         drop(folder);
         assert!(!path.exists());
-        // Every name is taken.
-        assert!(RunFolder::temporary_in(&parent, || 0).is_err());
-        std::fs::remove_dir_all(parent).unwrap();
     }
 }

@@ -53,18 +53,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     // Made only once there is something to write, so that a refusal leaves no empty file.
-    let written = client.download(&path, Late { path: &arguments.out, file: None })?;
+    let written = client.download(&path, LazyFile { path: &arguments.out, file: None })?;
     eprintln!("{}: {written} bytes", arguments.out.display());
     Ok(())
 }
 
 /// A file that is made by the first write.
-struct Late<'a> {
+struct LazyFile<'a> {
     path: &'a PathBuf,
     file: Option<BufWriter<File>>,
 }
 
-impl Write for Late<'_> {
+impl Write for LazyFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.file.is_none() {
             self.file = Some(BufWriter::new(File::create(self.path)?));

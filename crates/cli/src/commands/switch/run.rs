@@ -15,7 +15,7 @@ use crate::token::read_token;
 use crate::{interrupt, output};
 
 /// Interval at which a stop is checked for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// The text below the help.
 pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut service = ServiceNotifier::from_environment();
     service.ready();
     while !stop.load(Ordering::Relaxed) && !running.has_failed() {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_EVERY);
         // Each worker answers between two of its rounds.
         service.watch(|| running.control().snapshot(false).is_ok());
     }

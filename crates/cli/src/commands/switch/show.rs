@@ -5,6 +5,7 @@ use fanin_switch::control::Client;
 use fanin_units::Bytes;
 use serde_json::Value;
 
+use crate::columns::aligned;
 use crate::commands::switch::target::SwitchTarget;
 use crate::failure::Failure;
 use crate::output;
@@ -215,26 +216,11 @@ fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure>
 fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![header.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()];
     lines.extend_from_slice(rows);
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let is_number = |column: usize| {
         rows.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit())) && !rows.is_empty()
     };
-    let right: Vec<bool> = (0..header.len()).map(|column| column > 0 && is_number(column)).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells: Vec<String> = line
-            .iter()
-            .enumerate()
-            .map(|(n, cell)| {
-                let width = widths[n];
-                if right[n] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-            })
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+    let texts = aligned(&lines, |column| column > 0 && is_number(column));
+    texts.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Tables of a screen, and their text.
 
+use crate::columns::aligned;
+
 /// Emphasis of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Tone {
@@ -45,32 +47,14 @@ impl ScreenTable {
         if self.rows.is_empty() {
             return Vec::new();
         }
-        let width = |place: usize| {
-            let cells = self.rows.iter().map(|(cells, _)| cells[place].chars().count());
-            cells.chain([self.columns[place].chars().count()]).max().unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let line = |cells: &[&str]| {
-            let mut text = String::new();
-            for (place, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-                let gap = if place == 0 { "" } else { "  " };
-                text += &match place < self.left {
-                    true => format!("{gap}{cell:<width$}"),
-                    false => format!("{gap}{cell:>width$}"),
-                };
-            }
-            text.trim_end().to_owned()
-        };
+        let head = self.columns.iter().map(|&column| column.to_owned()).collect();
+        let rows: Vec<Vec<String>> =
+            std::iter::once(head).chain(self.rows.iter().map(|(cells, _)| cells.clone())).collect();
+        let texts = aligned(&rows, |column| column >= self.left);
+        let tones = std::iter::once(Tone::Header).chain(self.rows.iter().map(|(_, tone)| *tone));
         let plain = |text: String, tone| ScreenLine { text, tone };
-        let mut lines = vec![
-            plain(String::new(), Tone::Plain),
-            plain(self.heading.clone(), Tone::Heading),
-            plain(line(&self.columns), Tone::Header),
-        ];
-        for (cells, tone) in &self.rows {
-            let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-            lines.push(plain(line(&cells), *tone));
-        }
+        let mut lines = vec![plain(String::new(), Tone::Plain), plain(self.heading.clone(), Tone::Heading)];
+        lines.extend(texts.iter().zip(tones).map(|(text, tone)| plain(text.trim_end().to_owned(), tone)));
         lines
     }
 }

@@ -65,7 +65,17 @@ fn address(text: &str) -> Option<String> {
 fn of_folder(folder: &Path) -> Result<Vec<TopTarget>, Failure> {
     let mut found = Vec::new();
     for part in LIVE_FOLDERS {
-        for process in MetricsFile::read(&folder.join(part)).unwrap_or_default().process {
+        let path = folder.join(part);
+        let file = match MetricsFile::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => MetricsFile::default(),
+            read => read.map_err(|error| {
+                std::io::Error::new(
+                    error.kind(),
+                    format!("the metrics' addresses in {}: {error}", path.display()),
+                )
+            })?,
+        };
+        for process in file.process {
             let address = process.address.to_string();
             let endpoint = match process.namespace {
                 Some(namespace) => MetricsEndpoint::Namespace { address, namespace },

@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&value)?;
     }
-    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if !arguments.quiet && output::is_for_text(&arguments.json) {
         output::print(&tuned.text())?;
         sim::caution(&trials.played().iter().map(|played| played.result.clone()).collect::<Vec<_>>());
         if let Some(folder) = &arguments.out {

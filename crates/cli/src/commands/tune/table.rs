@@ -12,6 +12,7 @@ use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::trials::{Played, TrialPlace, folder_name};
+use crate::columns::aligned;
 use crate::failure::Failure;
 use crate::summary::rate;
 
@@ -127,17 +128,11 @@ impl Tuned<'_> {
                 cells.chain([verdict.to_owned()]).collect()
             })
             .collect();
-        let width = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
         let mut out = String::new();
-        for row in std::iter::once(&heads).chain(&rows) {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        for line in aligned(&rows, |_| false) {
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+            let _ = writeln!(out, "{}", line.trim_end());
         }
         out.push('\n');
         let _ = writeln!(out, "{}", self.tried());

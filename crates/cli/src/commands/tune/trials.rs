@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use crate::commands::live::{self, LiveEnd, ResultFolder};
 use crate::commands::sim;
 use crate::commands::source::Source;
+use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -36,8 +37,7 @@ pub(crate) enum TrialPlace {
 impl TrialPlace {
     /// Returns the simulator with `threads` at a time, by default one for each core.
     pub(crate) fn simulator(threads: Option<u16>) -> Self {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Self::Simulator { threads: threads.map_or_else(cores, usize::from) }
+        Self::Simulator { threads: threads_or_cores(threads) }
     }
 }
 
