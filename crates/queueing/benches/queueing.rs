@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_queueing::{
-    BookedMemory, Departure, EcnCodepoint, Frame, InService, Layout, OutputLink, Passage, RingService,
-    RingSettings, Rings, TokenBucket,
+    BookedMemory, Departure, EcnCodepoint, Frame, InService, Layout, OutputLink, Passage, PortLimits,
+    RingService, RingSettings, Rings, TokenBucket,
 };
 use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, Ratio, mix};
 
@@ -25,11 +25,12 @@ fn fifo(criterion: &mut Criterion) {
     const PORTS: usize = 48;
     let links = [OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20)); PORTS];
     let pool = Bytes::new(12_600_000);
-    let halves: Vec<usize> = (0..PORTS).map(|port| usize::from(port >= 32)).collect();
+    let [input, output] = [8_000_000; 2].map(Bytes::new);
+    let limits = PortLimits { ports: PORTS, input, output };
     let schemes = [
         ("dedicated", Layout::dedicated(vec![Bytes::new(786_000); PORTS])),
         ("shared", Layout::shared(PORTS, pool)),
-        ("shared-by-input", Layout::shared_by_input(halves, vec![pool; 2], Bytes::new(8_000_000))),
+        ("shared-by-input", Layout::shared_split(pool, 32, true, limits)),
         ("dynamic-threshold", Layout::dynamic_threshold(PORTS, pool, Ratio::ONE)),
         ("modules", Layout::voq(PORTS, 8, Bytes::new(1_500_000_000), Bytes::new(200_000_000))),
     ];

@@ -238,14 +238,4 @@ impl Layout {
         };
         Self::new(vec![output; ports], BufferingSettings::Shared(pools))
     }
-
-    /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
-    /// has the same limit (switch B of thesis §4.2.1). For other users of this crate: a scenario divides its ports in order
-    /// ([`Self::shared_split`]).
-    pub fn shared_by_input(pool_of_input: Vec<usize>, sizes: Vec<Bytes>, port_limit: Bytes) -> Self {
-        let limits = vec![port_limit; pool_of_input.len()];
-        let by = PoolBy::Input(pool_of_input);
-        let pools = SharedSettings { sizes, by, input_limits: limits.clone() };
-        Self::new(limits, BufferingSettings::Shared(pools))
-    }
 }

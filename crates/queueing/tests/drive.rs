@@ -169,9 +169,10 @@ fn layouts() -> impl Strategy<Value = Layout> {
             let [input, output] = [port + 1_000, port].map(Bytes::new);
             Layout::shared_split(Bytes::new(pool), 0, false, PortLimits { ports: PORTS, input, output })
         }),
-        (size.clone(), size.clone(), 1_600u64..20_000).prop_map(|(one, two, port)| {
-            let pools = (0..PORTS).map(|input| usize::from(input >= PORTS / 2)).collect();
-            Layout::shared_by_input(pools, vec![Bytes::new(one), Bytes::new(two)], Bytes::new(port))
+        (size.clone(), 1_600u64..20_000).prop_map(|(pool, port)| {
+            let [input, output] = [port; 2].map(Bytes::new);
+            let limits = PortLimits { ports: PORTS, input, output };
+            Layout::shared_split(Bytes::new(pool), PORTS / 2, true, limits)
         }),
         (size.clone(), 100_000u64..8_000_000).prop_map(|(pool, alpha)| Layout::dynamic_threshold(
             PORTS,
@@ -479,8 +480,9 @@ fn switches_of_the_thesis() {
     assert_eq!(fill(&mut switch, 0, 48), (4_800_000 / 1_518, AdmissionLimit::Output));
 
     // Switch B: the first 32 ports share one pool, the others and the two uplinks another; 8 MB a port.
-    let pools = (0..50).map(|input| usize::from(input >= 32)).collect();
-    let layout = Layout::shared_by_input(pools, vec![Bytes::new(12_600_000); 2], Bytes::new(8_000_000));
+    let [input, output] = [8_000_000; 2].map(Bytes::new);
+    let layout =
+        Layout::shared_split(Bytes::new(12_600_000), 32, true, PortLimits { ports: 50, input, output });
     let mut switch = Memory::new(&layout).unwrap();
     assert_eq!(fill(&mut switch, 48, 0), (8_000_000 / 1_518, AdmissionLimit::Output));
     // The first uplink has met its own limit; the other one finds the rest of the pool.

@@ -1,5 +1,6 @@
 //! `fanin top`: a live view of a running system, over its metrics.
 
+mod drops;
 mod fetch;
 mod live;
 mod predicted;

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::predicted;
 use super::roles::{self, collection, last_answers, role, slowest};
 use super::switches::{self, is_switch};
 use super::table::{ScreenLine, ScreenTable, Tone, bytes, millis, scaled};
 use super::watched::Watched;
+use super::{drops, predicted};
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
@@ -20,6 +20,7 @@ pub(super) fn lines(all: &[Watched]) -> Vec<ScreenLine> {
     for table in roles::tables(all).into_iter().chain(switches::tables(all)) {
         lines.extend(table.lines());
     }
+    lines.extend(drops::table(all).lines());
     lines
 }
 

@@ -1,7 +1,5 @@
-//! Switches on the screen: their rings, and drops by cause.
+//! Switches on the screen, and their rings.
 
-use super::roles::name;
-use super::series::MetricSeries;
 use super::table::{ScreenTable, Tone, bytes, percent, scaled};
 use super::watched::Watched;
 
@@ -23,7 +21,7 @@ pub(super) fn switch_name(watched: &Watched) -> &str {
 /// Returns the tables of all switches.
 pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
     let found: Vec<&Watched> = all.iter().filter(|one| is_switch(one)).collect();
-    vec![switches(&found), queues(&found), drops(all)]
+    vec![switches(&found), queues(&found)]
 }
 
 fn switches(found: &[&Watched]) -> ScreenTable {
@@ -149,53 +147,4 @@ fn queues(found: &[&Watched]) -> ScreenTable {
 fn bar(share: f64) -> String {
     let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
     format!("[{}{}]", "#".repeat(full), ".".repeat(BAR - full))
-}
-
-/// Counters of the roles that count something lost, with the cause.
-const LOSSES: [(&str, &str); 6] = [
-    ("fanin_fragments_missing_total", "fragment missing"),
-    ("fanin_answers_corrupted_total", "answer corrupted"),
-    ("fanin_messages_undeliverable_total", "message without a connection"),
-    ("fanin_messages_invalid_total", "message invalid"),
-    ("fanin_events_store_failed_total", "event not written"),
-    ("fanin_journal_lines_dropped_total", "journal line not written"),
-];
-/// Counters of drops, each with its cause in words.
-const DROPS: [(&str, &str); 3] = [
-    ("fanin_switch_port_dropped_frames_total", "port"),
-    ("fanin_switch_queue_dropped_frames_total", "queue"),
-    ("fanin_switch_port_missed_frames_total", "driver"),
-];
-
-/// Returns the table of all drops and losses since the processes started, by cause.
-fn drops(all: &[Watched]) -> ScreenTable {
-    let mut table = ScreenTable::new("DROPS", 3, &["at", "where", "cause", "total", "now/s"]);
-    let mut add =
-        |one: &Watched, at: &str, metric: &str, series: &MetricSeries, place: String, cause: String| {
-            if series.value > 0.0 {
-                let rate = one.rate_of(metric, series);
-                let tone = if rate.is_some_and(|rate| rate > 0.0) { Tone::Warning } else { Tone::Plain };
-                table.add(tone, vec![at.to_owned(), place, cause, scaled(Some(series.value)), scaled(rate)]);
-            }
-        };
-    for one in all {
-        let Some(sample) = one.sample() else { continue };
-        for (metric, cause) in DROPS {
-            for series in sample.all(metric) {
-                let (port, ring) = (series.label("port"), series.label("ring"));
-                let place = if ring.is_empty() { format!("{cause} {port}") } else { format!("ring {ring}") };
-                let cause = match series.label("cause") {
-                    "" => "lost before the switch saw it",
-                    cause => cause,
-                };
-                add(one, switch_name(one), metric, series, place, cause.to_owned());
-            }
-        }
-        for (metric, cause) in LOSSES {
-            for series in sample.all(metric) {
-                add(one, name(one), metric, series, "process".to_owned(), cause.to_owned());
-            }
-        }
-    }
-    table
 }
