@@ -2,6 +2,9 @@
 
 use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 
+/// Picoseconds of a second.
+const PS_A_SECOND: u64 = PS_BITS / 8;
+
 /// A token bucket: passes `rate` on average, and at most `burst` at once.
 ///
 /// Its state is the time at which the bucket will be full again (virtual scheduling algorithm, ITU-T I.371). So no timer
@@ -62,7 +65,7 @@ impl TokenBucket {
         }
         let longest = Self::BURST_SECONDS_MAX;
         let burst_time = match rate.checked_time_to_send(burst) {
-            Some(time) if time.get() <= longest * 1_000_000_000_000 => time.get(),
+            Some(time) if time.get() <= longest * PS_A_SECOND => time.get(),
             _ => return Err(BucketError::Burst { burst, rate, max_s: longest }),
         };
         let byte_time = (((PS_BITS as u128) << 32) + rate.get() as u128 / 2) / rate.get() as u128;
@@ -102,15 +105,15 @@ impl TokenBucket {
         Instant::new(self.full_at.saturating_sub(self.burst_time))
     }
 
-    /// Sets another rate and burst at `now`. The bucket lacks as many bytes as before to be full. Errors as of [`Self::new`].
+    /// Sets another rate and burst at `now`. The bucket lacks as many bytes as before to be full, or as many as come in
+    /// [`Self::BURST_SECONDS_MAX`]. Errors as of [`Self::new`].
     pub const fn set(&mut self, now: Instant, rate: Rate, burst: Bytes) -> Result<(), BucketError> {
         match Self::new(rate, burst) {
             Ok(mut bucket) => {
                 let debt = self.full_at.saturating_sub(now.get()) as u128 * bucket.byte_time as u128
                     / self.byte_time as u128;
-                // A debt of centuries stays one.
-                let debt = if debt > u64::MAX as u128 { u64::MAX } else { debt as u64 };
-                bucket.full_at = now.get().saturating_add(debt);
+                let longest = Self::BURST_SECONDS_MAX * PS_A_SECOND;
+                bucket.full_at = now.get() + if debt > longest as u128 { longest } else { debt as u64 };
                 *self = bucket;
                 Ok(())
             }
@@ -123,6 +126,18 @@ impl TokenBucket {
 mod tests {
     use super::*;
     use fanin_units::Duration;
+
+    #[test]
+    fn a_far_lower_rate_keeps_at_most_the_debt_of_a_day() {
+        let mut bucket = TokenBucket::new(TokenBucket::RATE_MAX, Bytes::new(40_000_000_000)).unwrap();
+        for _ in 0..40 {
+            bucket.take(Instant::START, 1_000_000_000);
+        }
+        bucket.set(Instant::START, TokenBucket::RATE_MIN, Bytes::new(1500)).unwrap();
+        let day = Duration::from_secs(TokenBucket::BURST_SECONDS_MAX);
+        assert!(bucket.ready_at(1500) <= Instant::START + day);
+        bucket.take(Instant::START + day, 1500);
+    }
 
     /// Bytes that a backlogged queue sends in one second, after the burst is used up.
     fn sent_in(rate: Rate, burst: Bytes, bytes: u32, time: Duration) -> u64 {
