@@ -1,6 +1,6 @@
 use fanin_dataflow::{
-    Arrivals, ClearConfig, EventStep, FinishedEvent, Hello, L1Id, Message, Outcome, Peer, Policy, Selection,
-    StartOrder, Supervisor, SupervisorConfig, SupervisorError,
+    Arrivals, ClearConfig, EventStep, FinishedEvent, Hello, L1Id, Message, Outcome, Peer, Policy, StartOrder,
+    Supervisor, SupervisorConfig, SupervisorError,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant};
 
