@@ -1,5 +1,6 @@
 //! Switches on the screen, and their rings.
 
+use super::series::MetricSeries;
 use super::table::{ScreenTable, Tone, bytes, percent, scaled};
 use super::watched::Watched;
 
