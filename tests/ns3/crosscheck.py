@@ -29,6 +29,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).with_name("incast.cc")
 LIBRARIES = ("traffic-control", "point-to-point", "internet", "bridge", "network", "stats", "core")
@@ -42,14 +43,14 @@ NICE = 15
 Run = Callable[[int, int, int, int], float]
 
 
-def build(folder: Path, prefix: Path | None) -> Path | None:
+def build(folder: Path, prefix: Path | None, source: Path = SOURCE) -> Path | None:
     """Compile the ns-3 side; None where there is no ns-3."""
     compiler = shutil.which("g++")
     root = prefix or Path("/usr")
     if compiler is None or not (root / "include/ns3").is_dir():
         return None
-    binary = folder / "incast"
-    command = [compiler, "-O2", "-std=c++20", "-o", str(binary), str(SOURCE)]
+    binary = folder / source.stem
+    command = [compiler, "-O2", "-std=c++20", "-o", str(binary), str(source)]
     names = [f"ns3-{name}" for name in LIBRARIES]
     if prefix is not None:
         libraries = next(path for path in (root / "lib64", root / "lib") if path.is_dir()).resolve()
@@ -100,25 +101,25 @@ def fanin(command: Sequence[str], flag: Sequence[str], seconds: int) -> Run:
 
 
 class Results:
-    """Goodputs by side and cell, in a file of JSON lines if there is one."""
+    """Results of runs by side and cell, in a file of JSON lines if there is one."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.goodputs: dict[tuple[object, ...], float] = {}
+        self.known: dict[tuple[object, ...], Any] = {}
         if path is not None and path.exists():
             for line in path.read_text().splitlines():
-                *key, goodput = json.loads(line)
-                self.goodputs[tuple(key)] = goodput
+                *key, result = json.loads(line)
+                self.known[tuple(key)] = result
 
-    def of(self, run: Run, key: tuple[object, ...], cell: tuple[int, int, int, int]) -> float:
-        """Return the goodput of a cell; run it if it is not known."""
+    def of(self, run: Callable[..., Any], key: tuple[object, ...], cell: tuple[int, ...]) -> Any:
+        """Return the result of a cell; run it if it is not known."""
         whole = (*key, *cell)
-        if whole not in self.goodputs:
-            self.goodputs[whole] = run(*cell)
+        if whole not in self.known:
+            self.known[whole] = run(*cell)
             if self.path is not None:
                 with self.path.open("a") as file:
-                    file.write(json.dumps([*whole, self.goodputs[whole]]) + "\n")
-        return self.goodputs[whole]
+                    file.write(json.dumps([*whole, self.known[whole]]) + "\n")
+        return self.known[whole]
 
 
 def agrees(theirs: Sequence[float], ours: Sequence[float]) -> bool:
@@ -126,6 +127,11 @@ def agrees(theirs: Sequence[float], ours: Sequence[float]) -> bool:
     difference = abs(statistics.mean(ours) - statistics.mean(theirs))
     error = math.sqrt(sum(statistics.variance(values) / len(values) for values in (theirs, ours)))
     return difference <= max(2 * error, 0.05 * statistics.mean(theirs))
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean and standard deviation in words."""
+    return f"{statistics.mean(values):.0f} ± {statistics.stdev(values):.0f}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -175,8 +181,15 @@ def main(arguments: Sequence[str]) -> int:
             is_agreeing = agrees(theirs, ours)
             agreeing, count = agreeing + is_agreeing, count + 1
             ratio = statistics.mean(ours) / statistics.mean(theirs)
-            figures = (f"{statistics.mean(x):.0f} ± {statistics.stdev(x):.0f}" for x in (theirs, ours))
-            words = (mss, buffer, senders, *figures, f"{ratio:.2f}", "yes" if is_agreeing else "no")
+            words = (
+                mss,
+                buffer,
+                senders,
+                spread(theirs),
+                spread(ours),
+                f"{ratio:.2f}",
+                "yes" if is_agreeing else "no",
+            )
             print("| " + " | ".join(map(str, words)) + " |", flush=True)
             print(f"{count} of {len(cells)} cells, {agreeing} agree", file=sys.stderr)
     return 0 if agreeing >= options.agree * count else 1

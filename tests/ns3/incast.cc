@@ -1,6 +1,6 @@
 // The classical incast in ns-3: one client asks N servers behind one switch for a block each, and asks again when
 // all have answered. No round begins after `seconds`; the last one ends. Prints one line: senders, segment size, seed,
-// goodput in Mb/s over all rounds, drops, rounds, times that a server entered CA_LOSS.
+// goodput in Mb/s over all rounds, drops, rounds, timeouts.
 //
 //   incast --senders=16 --mss=1460 --seed=1 --seconds=5
 //
@@ -10,20 +10,13 @@
 // Settings are those of scenarios/incast.toml with the profile `ns3-newreno`.
 
 #include <cstdint>
-#include <functional>
 #include <iostream>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "ns3/core-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
-#include "ns3/point-to-point-module.h"
-#include "ns3/traffic-control-module.h"
-
-using namespace ns3;
+#include "common.h"
 
 namespace {
 
@@ -53,30 +46,6 @@ struct Losses {
     }
 } losses;
 
-// A link that delivers each frame up to `jitter` picoseconds late. ns-3 serves the occurrences of one instant in the
-// order of scheduling; a picosecond decides by chance instead.
-class FairChannel : public PointToPointChannel {
-  public:
-    static TypeId GetTypeId() {
-        static TypeId id =
-            TypeId("FairChannel").SetParent<PointToPointChannel>().AddConstructor<FairChannel>();
-        return id;
-    }
-    bool TransmitStart(Ptr<const Packet> packet, Ptr<PointToPointNetDevice> from, Time on_wire) override {
-        if (losses.Loses(packet, from)) {
-            return true;
-        }
-        on_wire += PicoSeconds(static_cast<int64_t>(random_->GetValue(0.0, jitter)));
-        return PointToPointChannel::TransmitStart(packet, from, on_wire);
-    }
-
-    static double jitter;
-
-  private:
-    Ptr<UniformRandomVariable> random_ = CreateObject<UniformRandomVariable>();
-};
-double FairChannel::jitter = 1000.0;
-
 // One server's end of its connection: answers each request with `block` bytes after a random time.
 class Server {
   public:
@@ -95,12 +64,7 @@ class Server {
         socket_ = socket;
         socket_->SetRecvCallback(MakeCallback(&Server::HandleRead, this));
         socket_->SetSendCallback(MakeCallback(&Server::HandleRoom, this));
-        auto tcp = DynamicCast<TcpSocketBase>(socket);
-        tcp->TraceConnectWithoutContext("CongState", MakeCallback(&Server::HandleState, this));
-    }
-
-    void HandleState(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state) {
-        timeouts += state == TcpSocketState::CA_LOSS;
+        CountTimeouts(socket, timeouts);
     }
 
     void HandleRead(Ptr<Socket> socket) {
@@ -151,8 +115,8 @@ class Server {
 class Client {
   public:
     Client(Ptr<Node> node, const std::vector<Ipv4Address>& servers, uint16_t port, uint32_t block,
-           Time until)
-        : block_(block), until_(until), missing_(servers.size(), 0) {
+           Time until, uint32_t requests, Time gap)
+        : block_(block), until_(until), requests_(requests), gap_(gap), missing_(servers.size(), 0) {
         for (uint32_t i = 0; i < servers.size(); ++i) {
             Ptr<Socket> socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
             socket->SetRecvCallback(MakeCallback(&Client::HandleRead, this));
@@ -164,8 +128,10 @@ class Client {
     void Ask() {
         waiting_ = sockets_.size();
         for (uint32_t i = 0; i < sockets_.size(); ++i) {
-            missing_[i] = block_;
-            sockets_[i]->Send(Create<Packet>(kRequestBytes));
+            missing_[i] = requests_ * block_;
+            for (uint32_t request = 0; request < requests_; ++request) {
+                Simulator::Schedule(gap_ * request, [this, i]() { sockets_[i]->Send(Create<Packet>(kRequestBytes)); });
+            }
         }
     }
 
@@ -195,6 +161,8 @@ class Client {
 
     uint32_t block_;
     Time until_;
+    uint32_t requests_;
+    Time gap_;
     std::vector<Ptr<Socket>> sockets_;
     std::vector<uint32_t> missing_;
     uint32_t waiting_ = 0;
@@ -205,7 +173,7 @@ void HandleDrop(Ptr<const Packet>) { ++drops; }
 }  // namespace
 
 int main(int argc, char* argv[]) {
-    uint32_t senders = 16, mss = 1460, seed = 1, buffer = 64000, block = 256000;
+    uint32_t senders = 16, mss = 1460, seed = 1, buffer = 64000, block = 256000, requests = 1, gap_ns = 0;
     double seconds = 5.0, delay_us_max = 100.0;
     Time::SetResolution(Time::PS);
     CommandLine command(__FILE__);
@@ -214,6 +182,8 @@ int main(int argc, char* argv[]) {
     command.AddValue("seed", "run number", seed);
     command.AddValue("buffer", "switch port's queue, bytes", buffer);
     command.AddValue("block", "bytes from each server", block);
+    command.AddValue("requests", "of a round to each server", requests);
+    command.AddValue("gap", "time between two of them, ns", gap_ns);
     command.AddValue("seconds", "simulated time", seconds);
     command.AddValue("delay", "largest service delay, microseconds", delay_us_max);
     command.AddValue("jitter", "largest random delay of a frame on a link, ps; 0: ties by scheduling",
@@ -227,20 +197,10 @@ int main(int argc, char* argv[]) {
     }
     RngSeedManager::SetRun(seed);
 
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
-    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
-    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
-    Config::SetDefault("ns3::TcpSocketBase::LimitedTransmit", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
-    Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MicroSeconds(1)));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(1 << 20));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(1 << 20));
-    // The default of 6 gives a connection up that has been unlucky for a while.
-    Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(1 << 30));
-    Config::SetDefault("ns3::DropTailQueue<Packet>::MaxSize", StringValue("100MB"));
+    TcpSettings tcp;
+    tcp.mss = mss;
+    tcp.Apply();
+    FairChannel::loses = [](auto packet, auto from) { return losses.Loses(packet, from); };
 
     NodeContainer hosts, hub;
     hub.Create(1);
@@ -287,11 +247,11 @@ int main(int argc, char* argv[]) {
     }
     // The handshakes are over long before this.
     const Time start = MilliSeconds(500);
-    Client client(hosts.Get(0), servers, port, block, start + Seconds(seconds));
+    Client client(hosts.Get(0), servers, port, block, start + Seconds(seconds), requests, NanoSeconds(gap_ns));
     Simulator::Schedule(start, &Client::Ask, &client);
     Simulator::Run();
     const double taken = (Simulator::Now() - start).GetSeconds();
-    const double goodput = static_cast<double>(client.rounds) * senders * block * 8 / taken / 1e6;
+    const double goodput = static_cast<double>(client.rounds) * senders * requests * block * 8 / taken / 1e6;
     std::cout << senders << ' ' << mss << ' ' << seed << ' ' << goodput << ' ' << drops << ' ' << client.rounds << ' '
               << timeouts << std::endl;
     Simulator::Destroy();

@@ -170,6 +170,7 @@ impl Flight {
 
     /// Removes the segments below `ack`, and adds them to `newly`. `high_seq` ends the present episode of recovery.
     pub(crate) fn acknowledge(&mut self, config: &Config, ack: u64, high_seq: u64, newly: &mut NewlyAcked) {
+        let uncounted = if config.recovers_as_ns3() { self.split_acked_as_ns3(config, ack) } else { 0 };
         while let Some(run) = self.runs.front_mut() {
             if run.start >= ack {
                 break;
@@ -196,6 +197,7 @@ impl Flight {
                 newly.note(start, end.min(ack), sent_at, state, high_seq);
             }
         }
+        newly.delivered -= uncounted;
         assert!(newly.delivered <= newly.acked + self.sacked, "more delivered than acknowledged and SACKed");
         self.verify_left_out(config);
     }
@@ -456,6 +458,15 @@ impl Flight {
         run.sent_at = now;
         self.join(index);
         (start, len)
+    }
+
+    /// Forgets the copy of run `index` that is in the network.
+    pub(crate) fn forget_copy(&mut self, config: &Config, index: usize) {
+        let run = &mut self.runs[index];
+        let units = config.units(run.len, run.mss);
+        run.state &= !RETRANSMITTED;
+        self.retransmitted -= units;
+        self.unrepaired += if run.is(LOST) { units } else { 0 };
     }
 
     /// End of the highest SACKed run (`tcp_highest_sack_seq`).

@@ -4,13 +4,15 @@
 //! marked segment the head, the mark was wrong. That segment is declared lost, in any state, and is sent again as soon as the window
 //! permits. Follows `TcpSocketBase::DupAck`, `ProcessAck` and `EnterRecovery`, `TcpTxBuffer::DiscardUpTo` and `AddRenoSack`, and
 //! `TcpPrrRecovery::DoRecovery` of ns-3.44.
+//!
+//! A short segment that is sent again takes bytes of the next one.
 
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
 use crate::config::Config;
 use crate::endpoint::{Endpoint, Forced};
-use crate::flight::LOST;
+use crate::flight::{Flight, LOST, RETRANSMITTED, SACKED};
 use crate::recovery::AckEvent;
 
 impl Endpoint {
@@ -31,18 +33,22 @@ impl Endpoint {
         let recovery = self.recovery_mut();
         recovery.forget_duplicates();
         let high_seq = recovery.high_seq();
-        ack.delivered = ack.acked;
+        let counted = ack.delivered;
         match self.ca_state {
             CongestionState::Recovery if snd_una < high_seq => {
                 self.flight.declare_head_lost(config);
-                if self.window.has_whole_segment(config, ack.acked) {
-                    self.reduce_as_ns3(config, ack.acked, true, pipe);
+                if self.window.has_whole_segment(config, counted) {
+                    self.reduce_as_ns3(config, counted, true, pipe);
                 }
                 self.forced = Forced::LostHead;
             }
-            CongestionState::Recovery => self.end_reduction(config, now),
+            CongestionState::Recovery => {
+                ack.delivered = self.window.last_whole_segments(config, counted, ack.acked);
+                self.end_reduction(config, now);
+            }
             CongestionState::Loss if snd_una >= high_seq => {
-                ack.delivered = (snd_una - high_seq) as u32;
+                let beyond = (snd_una - high_seq) as u32;
+                ack.delivered = self.window.last_whole_segments(config, counted, beyond);
                 self.ca_state = CongestionState::Open;
             }
             CongestionState::Disorder => self.ca_state = CongestionState::Open,
@@ -82,5 +88,48 @@ impl Endpoint {
             // The window of ns-3 may close until the next ACK. A single byte has the same effect.
             self.window.cwnd = (pipe + quota).max(1);
         }
+    }
+}
+
+impl Flight {
+    /// Splits the segment that an ACK covers in part, behind it. Returns the covered bytes, which never count as delivered
+    /// (`TcpTxBuffer::DiscardUpTo`). Such an ACK is for boundaries from before [`fill_as_ns3`](Self::fill_as_ns3).
+    pub(crate) fn split_acked_as_ns3(&mut self, config: &Config, ack: u64) -> u32 {
+        let index = self.runs.partition_point(|run| run.end() <= ack);
+        if index == self.runs.len() || self.runs[index].start >= ack {
+            return 0;
+        }
+        let run = self.runs[index];
+        let covered = (ack - run.start) % u64::from(run.mss);
+        if covered > 0 {
+            self.split_at(config, run.end().min(ack - covered + u64::from(run.mss)));
+        }
+        covered as u32
+    }
+
+    /// Fills the short segment of run `index` before it is sent again, from the segment behind it. That one must be as lost as the
+    /// short one, and not marked as received. The rest of it is a segment of its own (`TcpTxBuffer::GetTransmittedSegment`).
+    #[cold]
+    pub(crate) fn fill_as_ns3(&mut self, config: &Config, index: usize) {
+        let short = self.runs[index];
+        if short.len >= u32::from(short.mss) || index + 1 == self.runs.len() {
+            return;
+        }
+        let next = self.runs[index + 1];
+        if next.is(SACKED) || short.is(LOST) != next.is(LOST) {
+            return;
+        }
+        let next_len = next.len.min(u32::from(next.mss));
+        let moved = next_len.min(u32::from(short.mss) - short.len);
+        self.split_at(config, next.start + u64::from(next_len));
+        // If one of the two has a copy in the network, this copy does not count any more (`TcpTxBuffer::MergeItems`).
+        if short.is(RETRANSMITTED) != next.is(RETRANSMITTED) {
+            self.forget_copy(config, if short.is(RETRANSMITTED) { index } else { index + 1 });
+        }
+        if moved < next_len {
+            self.split_at(config, next.start + u64::from(moved));
+        }
+        self.runs.remove(index + 1);
+        self.runs[index].len += moved;
     }
 }

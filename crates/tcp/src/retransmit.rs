@@ -125,6 +125,9 @@ impl Endpoint {
         if self.congestion.models_path() {
             self.note_paced_retransmission(config, now, index);
         }
+        if config.recovers_as_ns3() {
+            self.flight.fill_as_ns3(config, index);
+        }
         let (offset, len) = self.flight.retransmit(config, index, now.get());
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");

@@ -99,3 +99,24 @@ fn a_short_head_is_one_segment() {
     assert_eq!(again.map(|line| (line.2.offset, line.2.payload)).collect::<Vec<_>>(), [(10 * 1460, 500)]);
     assert_eq!((stats.timeouts, stats.fast_retransmits), (0, 1));
 }
+
+// An answer ends in a short segment, with two more answers behind it. All that follows is lost and sent again after the timeout, as
+// ns-3.48 sends it (`incast.cc --block=13222 --requests=3 --gap=10037 --lost=9,…,27`): the short one takes bytes of the next.
+#[test]
+fn a_short_segment_that_is_sent_again_takes_bytes_of_the_next() {
+    let config = Config::ns3_newreno();
+    let mut wire = Wire::new("1 Gb/s", "62 us");
+    let back = wire.clone();
+    wire.drop_data = (10..=28).collect();
+    let ends = [Endpoint::new(&config), Endpoint::new(&config)];
+    let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire, back], 1);
+    let answer = 13_222;
+    (0..3).for_each(|_| pair.write(0, answer));
+    let end = Instant::START + Duration::from_secs(60);
+    pair.run_until_delivered(1, 3 * answer, end).expect("the transfer ends");
+    let again = pair.trace.iter().filter(|line| line.2.flags.contains(Flags::RETRANSMISSION));
+    let sent: Vec<_> = again.map(|line| (line.2.offset, line.2.payload)).collect();
+    let expected: Vec<_> =
+        (0..18).map(|number| (13_140 + 1460 * number, 1460)).chain([(39_420, 246)]).collect();
+    assert_eq!(sent, expected, "{}", pair.show());
+}

@@ -71,4 +71,18 @@ mod tests {
             "half the window"
         );
     }
+
+    // TcpSocketBase::ProcessAck of ns-3: the last ACK of a recovery adds its part of a segment, and grows by whole segments alone.
+    #[test]
+    fn the_last_ack_of_a_recovery_counts_whole_segments_alone() {
+        let config = Config { mss: 1000, ..Config::ns3_newreno() };
+        let mut window = CongestionWindow::new(&config);
+        assert_eq!(window.whole_segments(&config, 700), 0);
+        // 700 and 600 are more than a segment, which does not count; 300 are left.
+        assert_eq!(window.last_whole_segments(&config, 2_600, 1_900), 1_000);
+        assert_eq!(window.whole_segments(&config, 600), 0);
+        assert_eq!(window.whole_segments(&config, 100), 1_000, "300, 600 and 100");
+        let textbook = Config::textbook();
+        assert_eq!(window.last_whole_segments(&textbook, 2_600, 1_900), 1_900);
+    }
 }

@@ -96,6 +96,18 @@ impl CongestionWindow {
         }
     }
 
+    /// Returns the units by which the window may grow after the last ACK of a recovery or timeout. It delivers `acked` units,
+    /// and `beyond` may raise the window. NewReno of ns-3 counts the whole segments of `beyond` alone. The part of a segment in
+    /// `acked` counts with the next ACK.
+    pub(crate) fn last_whole_segments(&mut self, config: &Config, acked: u32, beyond: u32) -> u32 {
+        if keeps_part(config) {
+            self.whole_segments(config, acked);
+            beyond - beyond % config.segment_units()
+        } else {
+            beyond
+        }
+    }
+
     /// Whole segments in `acked` bytes; the part of one counts with the next ACK (`TcpSocketBase::ProcessAck` of ns-3).
     pub(super) fn whole_segments(&mut self, config: &Config, acked: u32) -> u32 {
         let segment = config.segment_units();
