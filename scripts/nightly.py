@@ -306,11 +306,13 @@ def packetdrill(_state: State, _night: Time) -> Iterator[Run]:
 
 
 def crosscheck(_state: State, night: Time) -> Iterator[Run]:
-    """Compare some cells of the classical incast with ns-3."""
-    command = [sys.executable, "tests/ns3/crosscheck.py", "--fanin", night.binary("fanin")]
-    command += ["--mss", "1460", "--buffer", "32", "64", "128", "--senders", "8", "32"]
+    """Compare some cells of the classical incast, and the thesis' rack, with ns-3."""
     folder = os.environ.get("FANIN_NS3")
-    yield Run("cells", [*command, *(["--ns3", folder] if folder else [])], by_tool("cells, |not in"), 900)
+    words = ["--fanin", night.binary("fanin"), *(["--ns3", folder] if folder else [])]
+    cells = ["--mss", "1460", "--buffer", "32", "64", "128", "--senders", "8", "32"]
+    command = [sys.executable, "tests/ns3/crosscheck.py", *words, *cells]
+    yield Run("cells", command, by_tool("cells, |not in"), 900)
+    yield Run("rack", [sys.executable, "tests/ns3/rack.py", *words], by_tool("racks, |not in"), 900)
 
 
 def losses(_state: State, night: Time) -> Iterator[Run]:
@@ -376,7 +378,9 @@ PARTS = (
     ),
     each_night("laws", 0.02, "laws between runs, on new random scenarios", laws),
     each_night("losses", 0.01, "random losses in ns-3, where it is installed", losses),
-    Part("crosscheck", 0.03, "cells of the incast in ns-3, where it is installed", crosscheck, CLI),
+    Part(
+        "crosscheck", 0.03, "cells of the incast and a rack in ns-3, where it is installed", crosscheck, CLI
+    ),
     Part("packetdrill", 0.01, "packetdrill's scripts in FANIN_PACKETDRILL", packetdrill),
     each_night("kernel", 0.01, "random losses on this machine's kernel", kernel),
     each_night("family", 0.07, "paced credits: named targets, 100 random systems", family, CLI),
