@@ -129,7 +129,8 @@ class Client {
         waiting_ = sockets_.size();
         for (uint32_t i = 0; i < sockets_.size(); ++i) {
             missing_[i] = requests_ * block_;
-            for (uint32_t request = 0; request < requests_; ++request) {
+            sockets_[i]->Send(Create<Packet>(kRequestBytes));
+            for (uint32_t request = 1; request < requests_; ++request) {
                 Simulator::Schedule(gap_ * request, [this, i]() { sockets_[i]->Send(Create<Packet>(kRequestBytes)); });
             }
         }
