@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fanin_report::{FigureUnit, PortFigures, ResultKind, Summary, Times, seed_figures};
+use fanin_report::{BackgroundFigures, FigureUnit, PortFigures, ResultKind, Summary, Times, seed_figures};
 use serde_json::Value;
 
 use crate::columns::aligned;
@@ -154,6 +154,9 @@ pub(crate) fn text(summary: &Summary) -> String {
             means.iter().filter_map(|(of, mean)| mean.map(|mean| (of, mean))).find(|(_, mean)| *mean > 0.0);
         parts.extend(held_up.map(|(of, mean)| format!("{mean:.2} timeouts hold {of} up")));
         line("tcp", parts.join(", "));
+    }
+    if let Some(background) = &summary.background {
+        line("background", background_text(background));
     }
     if let Some(shaping) = &summary.shaping {
         let credits = shaping.credits.map_or_else(String::new, |credits| format!("{credits} credits"));
@@ -310,6 +313,23 @@ fn times_text(times: &Times, has_p99: bool) -> String {
     let ideal = times.ideal.map_or_else(String::new, |ideal| format!(", ideal {ideal:.2}"));
     let p99 = p99_text(times.p99, "", has_p99);
     format!("mean {:.2} ms, median {:.2}{p99}, max {:.2}{ideal}", times.mean, times.p50, times.max)
+}
+
+/// Describes background traffic: its goodput, transfers and losses.
+fn background_text(figures: &BackgroundFigures) -> String {
+    let connections = figures.connections.map(|count| counted(count, "connection"));
+    let spread = figures.goodput_bps_min.zip(figures.goodput_bps_max).filter(|(least, most)| least < most);
+    let spread = spread.map(|(least, most)| format!(" ({} to {} each)", rate(least), rate(most)));
+    let goodput = figures.goodput_bps.map(|bps| format!("{}{}", rate(bps), spread.unwrap_or_default()));
+    let transfers = figures.transfers.map(|count| {
+        let times = figures.transfer_ms.as_ref();
+        let mean = times.map_or_else(String::new, |times| format!(" in {:.2} ms on average", times.mean));
+        format!("{}{mean}", counted(count, "transfer"))
+    });
+    let retransmits = figures.retransmits.map(|count| format!("{count} retransmitted"));
+    let timeouts = figures.timeouts.map(|count| counted(count, "timeout"));
+    let parts = [connections, goodput, transfers, retransmits, timeouts];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Formats a 99th percentile; empty if too few events were measured.

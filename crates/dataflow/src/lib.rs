@@ -9,6 +9,7 @@
 //! 3. and asks `poll_deadline` for the time of the next `handle_deadline`, if nothing else happens before.
 //!
 //! The barrier workloads have two machines with the same inputs and outputs: [`Aggregator`] and [`BarrierSender`].
+//! [`BackgroundSource`] is a connection of another application on the same hosts.
 //!
 //! The crate also has the decisions of techniques against incast: [`CreditPool`] (credits), [`PacedCredits`], [`Arbiter`]
 //! (Fastpass), [`WindowShares`] (DIATCP), [`Ictcp`], [`LinearShift`] (barrel shifter) and [`Sird`].
@@ -47,6 +48,7 @@ extern crate alloc;
 extern crate std;
 
 mod audit;
+mod background;
 mod barrel_shifter;
 mod barrier;
 mod bitset;
@@ -62,16 +64,22 @@ mod paced_credits;
 mod payload;
 mod peer;
 mod policy;
+mod push;
 mod random;
 mod readout;
 mod record;
 mod seeds;
+mod shift_message;
 mod sird;
 mod supervisor;
 mod timers;
 mod unit;
 
 pub use audit::{AuditError, Auditor, Totals};
+pub use background::{
+    BULK_BYTES, BackgroundHost, BackgroundSource, BackgroundTraffic, TRANSFER_HEADER_BYTES, Transfer,
+    background_seed,
+};
 pub use barrel_shifter::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use barrier::{
     Aggregator, AggregatorConfig, AggregatorError, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage,
@@ -95,10 +103,12 @@ pub use paced_credits::{ByteCredit, PacedCredits, PacedCreditsConfig, RelativeSi
 pub use payload::{FragmentPayload, FragmentSet, FragmentSource, UniformSource};
 pub use peer::{L1Id, Peer, Unexpected};
 pub use policy::{Assignment, Policy, TieBreak, UnitLayout};
+pub use push::{DESTINATION_BYTES, PushedAnswers};
 pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{EventRecord, EventStep};
 pub use seeds::{HostKind, Purpose, stream_seed};
+pub use shift_message::{ControlMessage, ShiftMessage};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{
     Arrivals, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,

@@ -17,6 +17,8 @@ pub enum Purpose {
     Marking = 4,
     /// Frames that a link loses.
     Loss = 5,
+    /// Times and sizes of background transfers.
+    Background = 6,
 }
 
 /// Kinds of hosts. More hosts of one kind never change the seeds of another kind.

@@ -18,12 +18,49 @@ pub struct Connection {
     pub roles: [(&'static str, u32); 2],
 }
 
-/// All connections of a scenario, in order: those of its barrier workload, otherwise those of [`Numbering`].
+/// All connections of a scenario, in order: those of its barrier workload, otherwise those of [`Numbering`]. Background
+/// connections follow.
 ///
 /// # Panics
 /// If `roles` are not those of the scenario's network.
 pub fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
-    if scenario.is_barrier() { barrier_connections(roles) } else { Numbering::new(roles).connections(roles) }
+    let mut all = match scenario.is_barrier() {
+        true => barrier_connections(roles),
+        false => Numbering::new(roles).connections(roles),
+    };
+    all.extend(background_connections(scenario, roles));
+    all
+}
+
+/// The background connections, collector by collector. The first end is the collector's, and the second end sends.
+///
+/// # Panics
+/// If `roles` are not those of the scenario's network.
+pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
+    let is_barrier = scenario.is_barrier();
+    let numbering = (!is_barrier).then(|| Numbering::new(roles));
+    let connect = |(collector, number): (u32, u32)| {
+        let readout = scenario.background_source(collector, number);
+        let hosts = match numbering {
+            None => [0, readout + 1],
+            Some(all) => {
+                [Peer::Collector(collector as u16), Peer::Readout(readout as u16)].map(|peer| all.host(peer))
+            }
+        };
+        Connection {
+            nodes: [roles.collectors[collector as usize], roles.readouts[readout as usize]],
+            hosts,
+            roles: [("collector", collector), ("readout", readout)],
+        }
+    };
+    background_pairs(scenario).map(connect).collect()
+}
+
+/// The collector of each background connection, and the connection's number among those to this collector.
+pub fn background_pairs(scenario: &Scenario) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let each = scenario.background.connections;
+    let all = scenario.background_connections() as u32;
+    (0..all).map(move |connection| (connection / each, connection % each))
 }
 
 /// The connections of a barrier workload: from the collector, which is host 0, to sender `s`, which is host `s + 1`.
@@ -248,6 +285,26 @@ mod tests {
         assert_eq!(numbering.peer(numbering.hosts() - 1), Peer::Logger(1));
         assert_eq!(numbering.end_if_any(Peer::Readout(0), Peer::Readout(1)), None);
         assert_eq!((numbering.bulk_connections(), ends[0]), (6, (4, Peer::Readout(0))));
+    }
+
+    #[test]
+    fn background_connections_follow_those_of_the_system() {
+        for preset in ["thesis-a-1000hz", "incast", "lcn15-all-to-all"] {
+            let sets = ["background.connections=3".to_owned()];
+            let scenario = fanin_scenario::load(preset, &sets).unwrap().scenario;
+            let (_, roles) = crate::topology::build(&scenario).unwrap();
+            let all = connections(&scenario, &roles);
+            assert_eq!(all.len() as u64, scenario.connections_total(), "{preset}");
+            let own = all.len() - scenario.background_connections() as usize;
+            let background = &all[own..];
+            assert_eq!(background.len(), 3 * roles.collectors.len(), "{preset}");
+            for one in background {
+                assert_ne!(one.nodes[0], one.nodes[1], "{preset}");
+                // The system has a connection of the same two hosts.
+                let of_hosts = |other: &&Connection| other.hosts == one.hosts;
+                assert_eq!(all[..own].iter().find(of_hosts).unwrap(), one, "{preset}");
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,9 @@ mod switches;
 pub mod topology;
 
 pub use collection::Collection;
-pub use connections::{Connection, Numbering, barrier_connections, connections};
+pub use connections::{
+    Connection, Numbering, background_connections, background_pairs, barrier_connections, connections,
+};
 pub use contention::{
     CollectionWork, ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks,
 };

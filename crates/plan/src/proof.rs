@@ -137,6 +137,9 @@ fn is_fixed(system: &SystemFigures) -> bool {
 
 /// Computes the upper bounds of the bytes in flight.
 fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
+    if s.background.connections > 0 {
+        return Err("background traffic fills queues, too".to_owned());
+    }
     if let Some(reason) = TECHNIQUES.iter().find_map(|technique| (technique.unproven)(s)) {
         return Err(reason.to_owned());
     }

@@ -225,7 +225,10 @@ fn judge(
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
         // Events that meet at one port may lose frames as well.
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);
-        let shares = (burst.is_unshaped && !system.is_closed_loop && !takes_turns).then(|| {
+        // Background traffic fills queues, too, by an unknown amount.
+        let is_alone = s.background.connections == 0;
+        let is_bounded = burst.is_unshaped && !system.is_closed_loop && !takes_turns && is_alone;
+        let shares = is_bounded.then(|| {
             let together = if pool_models { Ratio::ZERO } else { meets };
             [if is_sure { share } else { Ratio::ZERO }, share_max.saturating_add(together).min(Ratio::ONE)]
         });
@@ -242,6 +245,7 @@ fn judge(
             BurstOutcome::Loses if meets_at_random => Some(busy_share(system, outflow).min(Ratio::ONE)),
             _ => None,
         };
+        let expected = expected.filter(|share| is_alone || !share.is_zero());
         queue.bracket = Some(LossBracket::new(s, system, place, waiting, fits, shares, expected));
     }
     queue

@@ -1,6 +1,6 @@
 //! The plan's results, section by section.
 
-use fanin_scenario::Scenario;
+use fanin_scenario::{BackgroundKind, Scenario};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::*;
@@ -23,18 +23,28 @@ const TO_LOGGERS: &str = "collectors->logger";
 pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> {
     let forward = system.offered(system.answer.wire);
     let backward = system.offered(system.reverse(segments_per_ack(s)));
+    let background = background_offered(s);
     let load_of = |name: &str, count: u64, rate: Rate, share: Ratio, carries_answers: bool| {
+        let both = forward.saturating_add(background.filter(|_| name != TO_LOGGERS).unwrap_or_default());
+        let events = format!(
+            "{} × {} × {}",
+            brief(system.rate.value),
+            brief(Factor(system.answers_mean)),
+            brief(system.answer.wire)
+        );
         let offered = Derived::new(
             "offered",
-            Rate::new(share.checked_of(forward.get()).unwrap_or(u64::MAX)),
-            "event rate × mean answers an event × answer on the wire × share of the traffic",
-            format!(
-                "{} × {} × {} × {}",
-                brief(system.rate.value),
-                brief(Factor(system.answers_mean)),
-                brief(system.answer.wire),
-                brief(share)
-            ),
+            Rate::new(share.checked_of(both.get()).unwrap_or(u64::MAX)),
+            match both == forward {
+                true => "event rate × mean answers an event × answer on the wire × share of the traffic",
+                false => {
+                    "(event rate × mean answers an event × answer on the wire + background) × share of the traffic"
+                }
+            },
+            match background.filter(|_| both != forward) {
+                None => format!("{events} × {}", brief(share)),
+                Some(background) => format!("({events} + {}) × {}", brief(background), brief(share)),
+            },
             "thesis §4.2.1",
         );
         let reverse = Rate::new(share.checked_of(backward.get()).unwrap_or(u64::MAX));
@@ -58,6 +68,14 @@ pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> 
         loads.push(load_of(TO_LOGGERS, system.logger_links, s.logger.link.rate, s.logger.accept, false));
     }
     loads
+}
+
+/// Returns the rate of all background transfers on the wire; `None` without any, and for bulk data, which have no mean load.
+fn background_offered(s: &Scenario) -> Option<Rate> {
+    let has_load = s.background.connections > 0 && s.background.kind == BackgroundKind::Transfers;
+    let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
+    let each = s.background.load.checked_of(s.link.rate.get())?;
+    has_load.then(|| Rate::new(each.saturating_mul(collectors)))
 }
 
 pub(crate) fn workload(s: &Scenario, system: &SystemFigures) -> Section {

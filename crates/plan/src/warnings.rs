@@ -1,6 +1,6 @@
 //! Warnings, in sentences.
 
-use fanin_scenario::{Policy, Scenario};
+use fanin_scenario::{BackgroundKind, Policy, Scenario};
 use fanin_units::{Duration, Ratio};
 
 use crate::derived::brief;
@@ -27,6 +27,19 @@ pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec
             ),
         );
     }
+    let background = &s.background;
+    warn(
+        background.connections > 0 && background.kind == BackgroundKind::Bulk,
+        format!(
+            "{} background connections to each collector always have data: loads count events alone, and these \
+             connections take what events leave of each link, or more",
+            background.connections
+        ),
+    );
+    warn(
+        background.connections > 0,
+        "the figures of queues count events alone: background traffic fills buffers, too".to_owned(),
+    );
     let capacity = plan.queues[0].capacity;
     let figures = WarningFigures { system, capacity, find: &|name| plan.find(name) };
     let (base, text) = (|name| figures.base(name), |name| figures.text(name));

@@ -54,6 +54,30 @@ fn room_for_all_that_can_be_on_its_way_is_a_proof() {
     }
 }
 
+#[test]
+fn background_traffic_adds_to_loads_and_proves_nothing() {
+    let planned = |name: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        plan(&load(name, &sets).unwrap().scenario, &PlanOptions::default()).unwrap()
+    };
+    let bulk = planned("incast", &["tor.buffer=8 MB", "background.connections=1"]);
+    assert_ne!(bulk.losses(), Losses::Never, "{:?}", bulk.proof);
+    assert!(bulk.proof.unwrap_err().contains("background traffic"), "{:?}", bulk.warnings);
+    assert!(bulk.warnings.iter().any(|text| text.contains("always have data")), "{:?}", bulk.warnings);
+    let alone = planned("thesis-a-500hz", &[]);
+    let sets = ["background.connections=4", "background.kind=transfers", "background.load=0.2"];
+    let both = planned("thesis-a-500hz", &sets);
+    let more = both.last_hop_load().as_f64() - alone.last_hop_load().as_f64();
+    assert!((more - 0.2).abs() < 1e-4, "{more}");
+    // 39 links of 1 Gb/s, over two of 10 Gb/s.
+    let more = both.uplink_load().unwrap().as_f64() - alone.uplink_load().unwrap().as_f64();
+    assert!((more - 0.39).abs() < 1e-4, "{more}");
+    let full = planned("thesis-a-1000hz", &sets);
+    let is_overloaded = |text: &String| text.starts_with("core->tor is offered");
+    assert!(full.warnings.iter().any(is_overloaded), "{:?}", full.warnings);
+    assert!(!both.warnings.iter().any(is_overloaded), "{:?}", both.warnings);
+}
+
 /// A table of sizes, in which few fragments are large.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/promises.csv");
 

@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod capture;
 mod critical_path;
+mod error;
 mod groups;
 mod late;
 mod losses;
@@ -16,18 +18,22 @@ mod recorder;
 mod rest;
 mod ring_bins;
 mod samples;
+mod steps;
 mod summary;
 mod tables;
 mod timeline;
 mod totals;
 mod trace;
 
+pub use background::CompletedTransfer;
 pub use capture::{FrameSeen, LinkCapture};
+pub use error::{RecordError, captured_port, check_samples};
 pub use picture::Finished;
 pub use recorder::{HoldingTechniques, Recorder};
 pub use ring_bins::RingVisitor;
 pub use samples::{QueueState, SAMPLES_MAX};
+pub use steps::StepTimes;
 pub use tables::EndStats;
 pub use timeline::PortLevel;
-pub use totals::RunTotals;
+pub use totals::{EndpointCounts, RunTotals};
 pub use trace::{CollectedEvent, MessageStep};

@@ -78,14 +78,16 @@ impl Finished<'_> {
             losing_share: self.losing_share(),
         });
         summary.warmup =
-            (before.drops > 0).then_some(WarmupLosses { drops: before.drops, timeouts: before.timeouts });
-        summary.tcp = uses_tcp.then(|| TcpFigures {
-            segments: Some(after.segments - before.segments),
-            retransmits: Some(after.retransmits - before.retransmits),
-            timeouts: Some(after.timeouts - before.timeouts),
-            fast_retransmits: Some(after.fast_retransmits - before.fast_retransmits),
-            spurious_retransmits: Some(after.spurious_retransmits - before.spurious_retransmits),
-            tail_loss_probes: Some(after.tail_loss_probes - before.tail_loss_probes),
+            (before.drops > 0).then_some(WarmupLosses { drops: before.drops, timeouts: before.own[2] });
+        let [segments, retransmits, timeouts, fast_retransmits, spurious_retransmits, tail_loss_probes] =
+            after.own_since(before).map(Some);
+        summary.tcp = uses_tcp.then_some(TcpFigures {
+            segments,
+            retransmits,
+            timeouts,
+            fast_retransmits,
+            spurious_retransmits,
+            tail_loss_probes,
         });
         let shares = self.utilisation();
         if shares.is_empty() {

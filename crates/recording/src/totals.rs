@@ -3,6 +3,9 @@
 use fanin_network::{Network, PortIndex};
 use fanin_units::Instant;
 
+/// Counts of endpoints: segments, retransmits, timeouts, fast retransmits, spurious retransmits, tail loss probes.
+pub type EndpointCounts = [u64; 6];
+
 /// Sums over the whole network at one time.
 #[derive(Clone, Debug, Default)]
 pub struct RunTotals {
@@ -18,18 +21,12 @@ pub struct RunTotals {
     pub link_losses: Option<u64>,
     /// Frames that switches marked.
     pub marks: u64,
-    /// Segments that endpoints sent.
-    pub segments: u64,
-    /// Segments that endpoints retransmitted.
-    pub retransmits: u64,
-    /// Retransmission timers that expired.
-    pub timeouts: u64,
-    /// Entries into fast recovery.
-    pub fast_retransmits: u64,
-    /// Retransmissions of segments that had arrived.
-    pub spurious_retransmits: u64,
-    /// Tail loss probes that endpoints sent.
-    pub tail_loss_probes: u64,
+    /// Counts of the workload's endpoints.
+    pub own: EndpointCounts,
+    /// Counts of the endpoints of background connections.
+    pub background: EndpointCounts,
+    /// Payload bytes that each background connection has delivered.
+    pub background_delivered: Vec<u64>,
     /// Wire bytes that arrived over each port's link.
     pub port_bytes: Vec<u64>,
     /// Payload bytes that arrived over each port's link at their destination.
@@ -37,6 +34,16 @@ pub struct RunTotals {
 }
 
 impl RunTotals {
+    /// Returns the counts of the workload's endpoints since `before`.
+    pub(crate) fn own_since(&self, before: &Self) -> EndpointCounts {
+        std::array::from_fn(|place| self.own[place] - before.own[place])
+    }
+
+    /// Returns the counts of the background's endpoints since `before`.
+    pub(crate) fn background_since(&self, before: &Self) -> EndpointCounts {
+        std::array::from_fn(|place| self.background[place] - before.background[place])
+    }
+
     /// Returns the bytes that arrived over a port's link since `before`.
     pub(crate) fn port_bytes_since(&self, before: &Self, port: PortIndex) -> u64 {
         self.port_bytes[port as usize] - before.port_bytes[port as usize]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use fanin_units::{Duration, Instant};
 
 use crate::{
-    EventCounts, EventOutcome, EventRow, FlowRow, Goodput, MeasuredPeriod, Moments, PortFigures, QueueRow,
-    RequestCounts, Slowdown, Summary, TcpFigures, Times, moments, quantile,
+    BackgroundFigures, EventCounts, EventOutcome, EventRow, FlowRow, Goodput, MeasuredPeriod, Moments,
+    PortFigures, QueueRow, RequestCounts, Slowdown, Summary, TcpFigures, Times, moments, quantile,
 };
 
 /// The measured part of a run: from the end of the warm-up to the end of the run.
@@ -145,6 +145,15 @@ pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> 
     let finished =
         rows.into_iter().filter(|row| row.last_byte_ps.is_some_and(|time| span.holds(time))).count();
     (seconds > 0.0).then(|| finished as f64 / seconds)
+}
+
+impl BackgroundFigures {
+    /// Fills in the goodput of all background connections from that of each, in bit/s.
+    pub fn fill_goodput(&mut self, each: impl Iterator<Item = f64> + Clone) {
+        self.goodput_bps = Some(each.clone().sum());
+        self.goodput_bps_min = each.clone().min_by(f64::total_cmp);
+        self.goodput_bps_max = each.max_by(f64::total_cmp);
+    }
 }
 
 /// Sums the counters of all connections.

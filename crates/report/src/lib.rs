@@ -69,9 +69,9 @@ pub use several::{
 };
 pub use statistics::{Interval, Moments, deviation, interval, moments, quantile};
 pub use summary::{
-    Bound, EventCounts, Goodput, IdealFigures, Load, MachineFigures, MeanP99, MeasuredPeriod, NetworkFigures,
-    NotFinite, RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, ShapingFigures, Slowdown,
-    Speed, Summary, TcpFigures, Times,
+    BackgroundFigures, Bound, EventCounts, Goodput, IdealFigures, Load, MachineFigures, MeanP99,
+    MeasuredPeriod, NetworkFigures, NotFinite, RequestCounts, ResultKind, SCHEMA, ScenarioName,
+    ScheduleTimes, ShapingFigures, Slowdown, Speed, Summary, TcpFigures, Times,
 };
 pub use sweep::{
     SEEDS_CSV, SWEEP_CSV, SWEEP_FILE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,

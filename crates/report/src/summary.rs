@@ -251,6 +251,30 @@ section!(
 );
 
 section!(
+    /// Traffic of other applications over the same ports. No other section counts it, except for links, ports and switches.
+    BackgroundFigures {
+        /// Number of its connections.
+        connections: u64,
+        /// Payload bits a second that all of them delivered in the measured time.
+        goodput_bps: f64,
+        /// The same of the connection that delivered least.
+        goodput_bps_min: f64,
+        /// The same of the connection that delivered most.
+        goodput_bps_max: f64,
+        /// Transfers that ended in the measured time; absent for bulk data.
+        transfers: u64,
+        /// Their times, from when a transfer was due to its last byte.
+        transfer_ms: Times,
+        /// Segments with payload, retransmissions included.
+        segments: u64,
+        /// Segments sent again.
+        retransmits: u64,
+        /// Number of retransmission timeouts.
+        timeouts: u64,
+    }
+);
+
+section!(
     /// Application-level traffic shaping.
     ShapingFigures {
         /// Credits a collector may have outstanding, in fragments.
@@ -410,6 +434,9 @@ pub struct Summary {
     /// Segments, retransmissions, timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpFigures>,
+    /// Figures of the background traffic; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundFigures>,
     /// Figures of the credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaping: Option<ShapingFigures>,
@@ -467,6 +494,7 @@ impl Summary {
             load: None,
             network: None,
             tcp: None,
+            background: None,
             shaping: None,
             speed: None,
             machine: None,

@@ -2,6 +2,7 @@
 
 use fanin_events::sizes::SizesError;
 use fanin_scenario::Scenario;
+use fanin_sim::RecordError;
 use fanin_units::Bytes;
 
 /// Errors of starting a run.
@@ -46,9 +47,9 @@ pub struct RefusedSetting {
 impl Error {
     /// Returns the refused setting; `None` for errors that do not belong to a single setting.
     pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
-        let Self::Sim(error) = self else { return None };
+        let Self::Sim(fanin_sim::Error::Record(error)) = self else { return None };
         match error {
-            fanin_sim::Error::NoSuchQueue { name, kinds } => {
+            RecordError::NoSuchQueue { name, kinds } => {
                 let place = scenario.record.queues.iter().position(|queue| queue == name)?;
                 Some(RefusedSetting {
                     key: format!("record.queues.{place}"),
@@ -56,12 +57,12 @@ impl Error {
                     help: Some(format!("this network has {}", kinds.join(", "))),
                 })
             }
-            fanin_sim::Error::NoSuchLink { name } => Some(RefusedSetting {
+            RecordError::NoSuchLink { name } => Some(RefusedSetting {
                 key: "record.capture".to_owned(),
                 message: format!("record.capture: no link is called {name:?}"),
                 help: Some("one is, for example, \"tor:0->collector:0\"".to_owned()),
             }),
-            fanin_sim::Error::TooManySamples { .. } => Some(RefusedSetting {
+            RecordError::TooManySamples { .. } => Some(RefusedSetting {
                 key: "record.queue_interval".to_owned(),
                 message: error.to_string(),
                 help: None,

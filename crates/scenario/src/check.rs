@@ -1,5 +1,6 @@
 //! Settings that contradict each other: each is refused with its place and a correct value.
 
+mod background;
 mod memory;
 mod network;
 mod setups;
@@ -41,6 +42,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.slot();
     check.transport();
     check.workload();
+    check.background();
     check.shaping();
     check.patterns();
     check.traced();

@@ -4,12 +4,13 @@
 //! its own seeds and its own settings: timeouts of real processes, or the simulated disk.
 
 use fanin_dataflow::{
-    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
-    FragmentSet, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+    AggregatorConfig, AnswerSize, BackgroundTraffic, BarrierSenderConfig, ClearConfig, CollectionStep,
+    CollectorConfig, Delay, FragmentSet, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig,
+    UnitModel,
 };
-use fanin_units::{Duration, Ratio};
+use fanin_units::{Bytes, Duration, Ratio};
 
-use crate::{Scenario, ShapingMethod, WorkloadKind};
+use crate::{Arrivals, BackgroundKind, Scenario, ShapingMethod, WorkloadKind};
 
 /// An error: a number of the scenario is too large for the state machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,24 @@ pub fn readout(scenario: &Scenario) -> ReadoutConfig {
     }
 }
 
+/// Returns true if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same
+/// results.
+pub fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
+    /// Largest assumed size of a fragment, as a multiple of its mean.
+    const LARGEST: f64 = 16.0;
+    let readout = &scenario.readout;
+    let seconds = (scenario.run.warmup + scenario.run.duration).as_secs_f64();
+    // On demand, the event rate is at most the capacity of the links.
+    let carried = readout.link.rate.get() as f64 / 8.0 * f64::from(readout.links_per_host) * seconds;
+    let event = mean.get() as f64 * f64::from(readout.fragments_per_host) * LARGEST;
+    let accepted = match scenario.supervisor.arrivals {
+        Arrivals::OnDemand => carried * LARGEST,
+        // A Poisson process hardly ever gives more than twice its mean and a hundred.
+        _ => event * (2.0 * scenario.supervisor.rate.as_hertz_f64() * seconds + 100.0),
+    };
+    accepted >= readout.memory.get() as f64
+}
+
 /// Returns the settings of collector `place`; `fragments` is the number requested from each readout. The collector's units draw
 /// times and decisions. The supervisor clears events, so that no event returns with a restarted collector.
 ///
@@ -147,6 +166,27 @@ pub fn barrier_sender(scenario: &Scenario, place: u32) -> BarrierSenderConfig {
         service_delay_max: scenario.workload.service_delay_max,
         seed: 0,
     }
+}
+
+/// Returns the traffic of each background connection; `None` without background traffic.
+pub fn background(scenario: &Scenario) -> Option<BackgroundTraffic> {
+    let background = &scenario.background;
+    let connections = u128::from(background.connections);
+    if connections == 0 {
+        return None;
+    }
+    if background.kind == BackgroundKind::Bulk {
+        return Some(BackgroundTraffic::Bulk);
+    }
+    let (size, payload) = (background.transfer_size, scenario.background_transport().segment_payload());
+    let segments = size.get().div_ceil(payload.get().max(1));
+    let headers = scenario.full_frame().saturating_sub(payload).get();
+    let wire_bits = 8 * (u128::from(size.get()) + u128::from(segments) * u128::from(headers));
+    // Picoseconds in a second, and parts of the whole of a ratio.
+    let rate = u128::from(scenario.link.rate.get()) * u128::from(background.load.get());
+    let interval = wire_bits * connections * 1_000_000_000_000 * 1_000_000 / rate.max(1);
+    let interval = Duration::new(u64::try_from(interval).unwrap_or(u64::MAX).max(1));
+    Some(BackgroundTraffic::Transfers { interval, size, sigma: background.transfer_sigma })
 }
 
 /// Returns a delay with this mean and standard deviation: normal, or constant if the deviation is zero.
@@ -219,6 +259,36 @@ mod tests {
         assert_eq!(check_fragments(&scenario(&["readout.fragments_per_host=128"])), Ok(()));
         let error = check_fragments(&scenario(&["readout.fragments_per_host=129"])).unwrap_err();
         assert_eq!(error.to_string(), "`readout.fragments_per_host` is 129; at most 128 is possible");
+    }
+
+    #[test]
+    fn background_transfers_come_at_the_rate_of_their_load() {
+        let sets = ["background.connections=4", "background.kind=transfers", "background.load=0.5"];
+        assert_eq!(background(&scenario(&[])), None);
+        assert_eq!(background(&scenario(&sets[..1])), Some(BackgroundTraffic::Bulk));
+        let Some(BackgroundTraffic::Transfers { interval, size, .. }) = background(&scenario(&sets)) else {
+            panic!("transfers")
+        };
+        // 1 MB in 691 segments has 1 062 190 B on the wire: 17 ms at half of 1 Gb/s, by four connections.
+        assert_eq!(size.get(), 1_000_000);
+        assert_eq!(interval, Duration::from_nanos(67_980_160));
+    }
+
+    #[test]
+    fn background_sources_are_spread_over_other_hosts() {
+        let four = scenario(&["background.connections=4"]);
+        let sources = |collector| (0..4).map(move |number| (collector, number));
+        let of = |s: &Scenario, collector| -> Vec<u32> {
+            sources(collector).map(|(collector, number)| s.background_source(collector, number)).collect()
+        };
+        assert_eq!(of(&four, 0), [0, 40, 80, 120]);
+        assert_eq!(of(&four, 158), [158, 38, 78, 118]);
+        let sets = ["background.connections=30".to_owned()];
+        let all = crate::load("lcn15-all-to-all", &sets).unwrap().scenario;
+        for collector in 0..12 {
+            let own = (0..30).any(|number| all.background_source(collector, number) == collector);
+            assert!(!own, "collector {collector} sends to itself");
+        }
     }
 
     #[test]

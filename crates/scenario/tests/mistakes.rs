@@ -44,6 +44,38 @@ fn unknown_keys_name_the_nearest() {
 }
 
 #[test]
+fn background_traffic_has_its_limits() {
+    one("[background]\nconnections = 4097\n", 2, 15, &["`background.connections` is 4097", "at most 4096"]);
+    one("[background]\nconections = 4\n", 2, 1, &["did you mean `connections`?"]);
+    one("[background]\nkind = 'burst'\n", 2, 8, &["bulk", "transfers"]);
+    one(
+        "[background]\nconnections = 2\ncongestion_control = 'static'\n",
+        3,
+        22,
+        &["other applications do not use \"static\"", "\"cubic\""],
+    );
+    one(
+        "transport.profile = 'linux-2.6.32'\n[background]\nconnections = 2\ncongestion_control = 'bbr'\n",
+        4,
+        22,
+        &["profile \"linux-6\"", "the profile of all hosts"],
+    );
+    let transfers = "[background]\nconnections = 2\nkind = 'transfers'\n";
+    for load in ["0", "1.01"] {
+        one(&format!("{transfers}load = {load}\n"), 4, 8, &["not above 0 and up to 1", "bulk"]);
+    }
+    one(&format!("{transfers}transfer_size = '10 B'\n"), 4, 17, &["10 B on average", "1 TiB"]);
+    one(&format!("{transfers}transfer_sigma = 4\n"), 4, 18, &["σ of the transfers is 4", "at most 3"]);
+    one(
+        &format!("{transfers}load = 1\ntransfer_size = '64 B'\n[link]\nrate = '400 Gb/s'\n"),
+        5,
+        17,
+        &["transfers a second begin to each collector", "the load"],
+    );
+    assert!(wrong(&format!("{transfers}load = 1\ntransfer_size = '64 B'\n")).is_empty());
+}
+
+#[test]
 fn losses_are_shares_below_one() {
     // Nothing else is wrong where the other links follow.
     let text = "[uplink]\nloss = 1\n";
@@ -249,6 +281,8 @@ fn settings_that_nothing_reads_are_pointed_out() {
             "neither shaping.method = \"fastpass\" nor",
         ),
         ("[shaping]\nutilisation = 0.9\n", "neither shaping.method = \"fastpass\" nor"),
+        ("[background]\nload = 0.5\n", "background.connections is zero"),
+        ("[background]\nconnections = 2\nload = 0.5\n", "background.kind is not \"transfers\""),
         ("[shaping]\nmethod = 'fastpass'\nfastpass.standby = false\n", "the arbiter never fails"),
         ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.slot = '1 ms'\n", "barrier is not \"clock\""),
         ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.fail_at = '1 ms'\n", "names a host"),

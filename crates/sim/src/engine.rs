@@ -1,8 +1,10 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
+use std::sync::Arc;
+
 use fanin_network::{LinkLosses, Network, PortIndex};
 use fanin_queueing::MemoryLevel;
-use fanin_recording::{MessageStep, PortLevel, RingVisitor, RunTotals};
+use fanin_recording::{EndpointCounts, MessageStep, PortLevel, RingVisitor, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant, wire};
 
@@ -21,6 +23,7 @@ const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 /// One end of a connection.
 pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
+    config: Arc<Config>,
     /// The first step of the path of the end's frames.
     pub(crate) route: PathStep,
     /// The workload's number of the end's host.
@@ -55,7 +58,9 @@ pub(crate) struct Engine {
     now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) fabric: Fabric,
-    config: Config,
+    config: Arc<Config>,
+    /// The settings of background connections, and the first of their ends.
+    background: (Arc<Config>, EndIndex),
     ends: Vec<ConnectionEnd>,
     payload: PayloadBytes,
     /// Payload bytes that have arrived over each port's link at their destination.
@@ -88,7 +93,8 @@ impl Engine {
                 Ties::new(network, seed),
             ),
             fabric: Fabric::new(network, seed)?,
-            config,
+            background: (Arc::new(config.clone()), EndIndex::MAX),
+            config: Arc::new(config),
             ends: Vec::new(),
             payload: PayloadBytes::default(),
             port_payload: vec![0; 2 * network.links.len()],
@@ -117,9 +123,20 @@ impl Engine {
         self.now = time;
     }
 
-    /// Returns the settings of all endpoints.
-    pub(crate) const fn config(&self) -> &Config {
+    /// Returns the settings of the workload's endpoints.
+    pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Sets the TCP of background connections. `first` is the first of their ends; they are opened last.
+    pub(crate) fn set_background(&mut self, config: Config, first: EndIndex) {
+        self.background = (Arc::new(config), first);
+    }
+
+    /// Returns true if an end belongs to a background connection. Techniques do not act on such ends.
+    #[inline]
+    pub(crate) const fn is_background(&self, index: EndIndex) -> bool {
+        index >= self.background.1
     }
 
     /// Adds an open connection; `routes` lead from its first end to its second and back.
@@ -128,18 +145,20 @@ impl Engine {
         let salts = self.schedule.ties.connect(routes.map(|route| route.port), hosts);
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
-        let config = &self.config;
-        let endpoint = match self.warm_response {
+        let is_background = self.is_background(self.ends.len() as EndIndex);
+        let config = if is_background { &self.background.0 } else { &self.config };
+        let endpoint = match self.warm_response.filter(|_| !is_background) {
             Some(response) => {
                 Endpoint::warm(config, config.receive_window / u32::from(config.mss), handshake + response)
             }
             None => Endpoint::established(config, handshake),
         };
         for end in 0..2 {
-            let mut endpoint = endpoint.clone();
+            let (mut endpoint, config) = (endpoint.clone(), Arc::clone(config));
             endpoint.set_salt(salts[end]);
             let (route, host) = (routes[end], hosts[end]);
-            self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
+            let (is_traced, timer_at) = (false, u64::MAX);
+            self.ends.push(ConnectionEnd { endpoint, config, route, host, is_traced, timer_at });
         }
     }
 
@@ -171,7 +190,8 @@ impl Engine {
 
     /// Bounds the congestion window of an end by a window of its path.
     pub(crate) fn limit_window(&mut self, index: EndIndex, window: u32) {
-        self.ends[index as usize].endpoint.limit_window(&self.config, window);
+        let end = &mut self.ends[index as usize];
+        end.endpoint.limit_window(&end.config, window);
     }
 
     /// Returns the frames that have arrived over any link, and the payload bytes that have arrived at their destinations.
@@ -226,7 +246,7 @@ impl Engine {
     pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) -> u64 {
         let segment = self.fabric.segment(place);
         let end = &mut self.ends[index as usize];
-        end.endpoint.handle_segment(&self.config, Instant::new(self.now), segment);
+        end.endpoint.handle_segment(&end.config, Instant::new(self.now), segment);
         end.endpoint.delivered()
     }
 
@@ -236,7 +256,7 @@ impl Engine {
         let place = self.fabric.free_place();
         let segment = self.fabric.segment_mut(place as usize);
         let end = &mut self.ends[index as usize];
-        let written = end.endpoint.write_transmit(&self.config, Instant::new(self.now), segment);
+        let written = end.endpoint.write_transmit(&end.config, Instant::new(self.now), segment);
         if written != Written::Nothing {
             self.payload.sent += u64::from(segment.payload);
         }
@@ -295,7 +315,7 @@ impl Engine {
             return None;
         }
         let timeouts = end.endpoint.timeouts();
-        end.endpoint.handle_deadline(&self.config, Instant::new(self.now));
+        end.endpoint.handle_deadline(&end.config, Instant::new(self.now));
         let is_late = end.endpoint.timeouts() > timeouts;
         let probes = end.endpoint.owes_probe().then_some(MessageStep::Probe);
         if is_late { Some(MessageStep::Timeout) } else { probes }
@@ -309,23 +329,31 @@ impl Engine {
 
     /// Returns the counters of an endpoint.
     pub(crate) fn stats(&self, index: EndIndex) -> Stats {
-        self.ends[index as usize].endpoint.stats(&self.config)
+        let end = &self.ends[index as usize];
+        end.endpoint.stats(&end.config)
     }
 
-    /// Returns the counters of all endpoints that sent more than one segment.
+    /// Returns the ends of the workload's connections, and those of background connections.
+    pub(crate) fn split_ends(&self) -> (&[ConnectionEnd], &[ConnectionEnd]) {
+        self.ends.split_at(self.ends.len().min(self.background.1 as usize))
+    }
+
+    /// Returns the counters of the workload's endpoints that sent more than one segment.
     pub(crate) fn senders(&self) -> impl Iterator<Item = Stats> {
-        self.ends.iter().map(|end| end.endpoint.stats(&self.config)).filter(|stats| stats.segments > 1)
+        let own = self.split_ends().0.iter();
+        own.map(|end| end.endpoint.stats(&end.config)).filter(|stats| stats.segments > 1)
     }
 
     /// Returns the sums over the whole network at the present time.
     pub(crate) fn totals(&self) -> RunTotals {
         let (drops, marks) = self.fabric.drops_and_marks();
-        let mut counts = [0; 6];
-        for end in &self.ends {
-            counts.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
-        }
-        let [segments, retransmits, timeouts, fast_retransmits, spurious_retransmits, tail_loss_probes] =
-            counts;
+        let sum = |ends: &[ConnectionEnd]| {
+            ends.iter().fold([0; 6], |sum: EndpointCounts, end| {
+                let counts = end.endpoint.counts();
+                std::array::from_fn(|place| sum[place] + counts[place])
+            })
+        };
+        let (own, background) = self.split_ends();
         RunTotals {
             at: self.time(),
             frames: self.frames_sent,
@@ -333,12 +361,9 @@ impl Engine {
             drops,
             link_losses: self.fabric.losses.as_ref().map(LinkLosses::lost),
             marks,
-            segments,
-            retransmits,
-            timeouts,
-            fast_retransmits,
-            spurious_retransmits,
-            tail_loss_probes,
+            own: sum(own),
+            background: sum(background),
+            background_delivered: background.iter().step_by(2).map(|end| end.endpoint.delivered()).collect(),
             port_bytes: self.fabric.arrived_bytes(&self.schedule),
             port_payload: self.port_payload.clone(),
         }
@@ -355,7 +380,7 @@ impl Engine {
             let [one, other] = [&ends[0].endpoint, &ends[1].endpoint];
             let is_played = played.has_end(first) && played.has_end(peer(first));
             for (sender, receiver) in [(one, other), (other, one)].into_iter().filter(|_| is_played) {
-                sender.assert_conserved(&self.config);
+                sender.assert_conserved(&ends[0].config);
                 assert!(receiver.delivered() <= sender.written(), "more was delivered than written");
                 assert!(sender.acked() <= receiver.delivered(), "more was acknowledged than delivered");
             }

@@ -1,8 +1,6 @@
 //! Reasons for which a simulation cannot run.
 
 use fanin_network::NetworkError;
-use fanin_recording::SAMPLES_MAX;
-use fanin_units::Duration;
 
 /// Reasons for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -16,33 +14,9 @@ pub enum Error {
         /// The setting that is not simulated.
         feature: String,
     },
-    /// A link that is to be captured does not exist.
-    #[error("record.capture: no link is called {name:?}; one is, for example, \"tor:0->collector:0\"")]
-    NoSuchLink {
-        /// The name given.
-        name: String,
-    },
-    /// A queue that is to be sampled does not exist.
-    #[error("record.queues: no queue is called {name:?}; this network has {}", kinds.join(", "))]
-    NoSuchQueue {
-        /// The name given.
-        name: String,
-        /// The queues of this network, one name for each kind.
-        kinds: Vec<String>,
-    },
-    /// The queues would be sampled too often.
-    #[error(
-        "record.queue_interval: {queues} queues every {interval} are {samples} samples, more than {} million; make it longer",
-        SAMPLES_MAX / 1_000_000
-    )]
-    TooManySamples {
-        /// The time between samples.
-        interval: Duration,
-        /// The number of queues that `record.queues` names.
-        queues: u64,
-        /// All samples in the measured time.
-        samples: u64,
-    },
+    /// A record is impossible.
+    #[error(transparent)]
+    Record(#[from] fanin_recording::RecordError),
     /// The caller has not read the sizes of fragments from the scenario's file.
     #[error("readout.fragment_size: the sizes in {path} were not read; `fanin-runs` reads them")]
     SizesNotRead {

@@ -31,6 +31,6 @@ mod turns;
 mod workload;
 
 pub use error::Error;
-pub use fanin_recording::{FrameSeen, LinkCapture};
+pub use fanin_recording::{FrameSeen, LinkCapture, RecordError};
 pub use run::{RunControl, RunEnd, RunOutcome, run, run_on};
 pub use workload::RecordedSizes;

@@ -224,8 +224,10 @@ impl<W: HostWorkload> Partition<W> {
         let progress = self.progress();
         let has_moved = std::mem::replace(&mut self.progress, progress) != progress;
         self.waits = if has_moved { 0 } else { self.waits + 1 };
-        let timers =
-            self.engine.ends().iter().map(|end| end.timer_at).chain(self.host_timers.iter().copied());
+        // Background traffic always runs timers.
+        let of_ends = self.engine.split_ends().0.iter().map(|end| end.timer_at);
+        let of_hosts = (0..).zip(&self.host_timers).map(|(host, &at)| self.workload.awaited(host, at));
+        let timers = of_ends.chain(of_hosts);
         let last_timer = timers.filter(|&at| !has_moved && at != u64::MAX).max();
         if self.engine.schedule.holds_more_than(self.housekeeping) {
             let next = (self.engine.now() + self.stall_limit).max(last_timer.unwrap_or(0));
@@ -308,12 +310,12 @@ impl<W: HostWorkload> Partition<W> {
     fn deliver(&mut self, port: PortIndex, index: EndIndex, place: usize, wire_bytes: u32) -> Option<Ending> {
         let engine = &mut self.engine;
         let payload = engine.note_arrival(port, place);
-        let delivered = if let Some(transport) = self.techniques.transport() {
+        let delivered = if let Some(transport) = self.techniques.transport(engine, index) {
             transport.handle_packet(engine, index, place);
             transport.delivered(index)
         } else {
             let delivered = engine.handle_segment(index, place);
-            if self.techniques.act() {
+            if self.techniques.act() && !engine.is_background(index) {
                 self.techniques.on_segment(engine, index, payload, wire_bytes);
             }
             delivered
@@ -401,7 +403,7 @@ impl<W: HostWorkload> Partition<W> {
         if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
             self.recorder.note_message(self.engine.now(), event, index, MessageStep::Request);
         }
-        let due = if let Some(transport) = self.techniques.transport() {
+        let due = if let Some(transport) = self.techniques.transport(&self.engine, index) {
             transport.write(index, bytes)
         } else {
             let endpoint = &mut self.engine.end(index).endpoint;
@@ -421,10 +423,10 @@ impl<W: HostWorkload> Partition<W> {
     /// Sends all segments that an end may send, and arms its timer.
     fn pump(&mut self, index: EndIndex) {
         let engine = &mut self.engine;
-        if let Some(transport) = self.techniques.transport() {
+        if let Some(transport) = self.techniques.transport(engine, index) {
             return transport.pump(engine, index);
         }
-        let acts = self.techniques.act();
+        let acts = self.techniques.act() && !engine.is_background(index);
         loop {
             let (place, written) = engine.write_segment(index);
             if written == Written::Nothing {
@@ -454,7 +456,7 @@ impl<W: HostWorkload> Partition<W> {
         if !engine.take_timer(index) {
             return;
         }
-        let expired = match self.techniques.transport() {
+        let expired = match self.techniques.transport(engine, index) {
             Some(transport) => {
                 transport.handle_timer(engine.now(), index).map(|end| (end, MessageStep::Timeout))
             }
@@ -465,7 +467,7 @@ impl<W: HostWorkload> Partition<W> {
             if let Some(event) = first.and_then(|message| self.workload.event(message)) {
                 self.recorder.note_message(self.engine.now(), event, sender, step);
             }
-            if step == MessageStep::Timeout {
+            if step == MessageStep::Timeout && !self.engine.is_background(sender) {
                 self.recorder.note_timeout();
                 let mut waiting = self.streams.waiting(sender);
                 self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles, topology};
-use fanin_recording::{Finished, LinkCapture, Recorder, SAMPLES_MAX};
+use fanin_network::{Connection, Network, NodeIndex, Roles, topology};
+use fanin_recording::{Finished, LinkCapture, Recorder, captured_port, check_samples};
 use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::Instant;
@@ -16,7 +16,7 @@ use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
 use crate::turns::play;
-use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes};
+use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes, WithBackground};
 
 /// Options to observe, stop and record a run.
 pub struct RunControl<'a> {
@@ -100,42 +100,38 @@ pub fn run_on(
     roles: &Roles,
 ) -> Result<RunOutcome, Error> {
     check_samples(scenario, network)?;
+    let setup = RunSetup { scenario, seed, control, network, roles };
     match crate::workload::plan(scenario, network, roles, sizes, seed)? {
-        ReadyWorkload::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
-        ReadyWorkload::Building(building) => simulate(scenario, seed, control, network, roles, *building),
+        ReadyWorkload::Barrier(barrier) => with_background(&setup, *barrier),
+        ReadyWorkload::Building(building) => with_background(&setup, *building),
     }
 }
 
-/// Refuses queues that the network lacks, and samples that would fill the memory.
-fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
-    let record = &scenario.record;
-    if let Some(name) = record.queues.iter().find(|pattern| network.ports_named(pattern).is_empty()) {
-        return Err(Error::NoSuchQueue { name: name.clone(), kinds: network.port_kinds() });
-    }
-    let queues = record.queues.iter().map(|pattern| network.ports_named(pattern).len() as u64).sum();
-    let samples = (scenario.run.duration.get() / record.queue_interval.get().max(1)).saturating_mul(queues);
-    if samples > SAMPLES_MAX {
-        return Err(Error::TooManySamples { interval: record.queue_interval, queues, samples });
-    }
-    Ok(())
+/// Input of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct RunSetup<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) control: &'a RunControl<'a>,
+    pub(crate) network: &'a Network,
+    pub(crate) roles: &'a Roles,
 }
 
 /// Builds the partition for the nodes of `plays`, with its open connections. Returns `None` if the stop flag was set
 /// meanwhile.
 pub(crate) fn assemble<W: MeasuredWorkload>(
-    scenario: &Scenario,
-    seed: u64,
-    control: &RunControl<'_>,
-    network: &Network,
-    roles: &Roles,
+    setup: &RunSetup<'_>,
     workload: W,
     plays: impl Fn(NodeIndex) -> bool,
 ) -> Result<(Partition<W>, Option<Vec<Connection>>), Error> {
+    let RunSetup { scenario, seed, control, network, roles } = *setup;
     let connections = workload.connections(roles);
     let config = stack(&scenario.transport)?;
     let is_warm = scenario.transport.window_state == WindowState::Warm;
     let warm_response = is_warm.then_some(scenario.readout.response_delay);
     let mut engine = Engine::new(network, config, warm_response, seed)?;
+    let own = scenario.connections_total() - scenario.background_connections();
+    engine.set_background(stack(&scenario.background_transport())?, 2 * own as u32);
     let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
     let techniques = if is_connected {
         assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections");
@@ -158,16 +154,18 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     Ok((partition, is_connected.then_some(connections)))
 }
 
+/// Plays a scenario with its workload, and with its background traffic if it has any.
+fn with_background<W: MeasuredWorkload>(setup: &RunSetup<'_>, workload: W) -> Result<RunOutcome, Error> {
+    match WithBackground::new(workload, setup.scenario, setup.roles, setup.seed) {
+        Ok(both) => simulate(setup, both),
+        Err(workload) => simulate(setup, workload),
+    }
+}
+
 /// Plays a scenario with its workload.
-fn simulate<W: MeasuredWorkload>(
-    scenario: &Scenario,
-    seed: u64,
-    control: &RunControl<'_>,
-    network: &Network,
-    roles: &Roles,
-    workload: W,
-) -> Result<RunOutcome, Error> {
-    let (mut partition, connections) = assemble(scenario, seed, control, network, roles, workload, |_| true)?;
+fn simulate<W: MeasuredWorkload>(setup: &RunSetup<'_>, workload: W) -> Result<RunOutcome, Error> {
+    let (mut partition, connections) = assemble(setup, workload, |_| true)?;
+    let RunSetup { scenario, seed, control, network, roles } = *setup;
     let Some(connections) = connections else { return Ok(unbuilt(seed, &partition.workload)) };
     for &flow in &scenario.record.windows {
         // The side that answers sends the data.
@@ -244,6 +242,7 @@ fn simulate<W: MeasuredWorkload>(
     };
     let pauses = fabric.pause_figures(partition.engine.now()).map(|figures| figures.pauses);
     finished.fill_network(&mut summary, partition.techniques.uses_tcp(), pauses);
+    finished.fill_background(&mut summary, partition.workload.transfers(), span);
     finished.fill_bound(&mut summary, span, |row| partition.workload.work(row));
     let picture = finished.picture();
     summary.ports = finished.ports(picture.late.as_ref());
@@ -273,10 +272,4 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     summary.speed = Some(Speed { packet_hops: Some(0), ..Speed::default() });
     let records = Records::default();
     RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
-}
-
-/// Returns the first port that `record.capture` names, or an error if no link has that name.
-fn captured_port(scenario: &Scenario, network: &Network) -> Result<PortIndex, Error> {
-    let name = &scenario.record.capture;
-    network.ports_named(name).first().copied().ok_or_else(|| Error::NoSuchLink { name: name.clone() })
 }

@@ -1,5 +1,9 @@
 //! The state of a collector, for metrics, diagnoses and tests.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use super::slot::Phase;
 use super::state::SupervisorLink;
 use super::{Collector, CollectorCounters};
@@ -41,6 +45,27 @@ impl<P: FragmentPayload> Collector<P> {
     /// Returns the credits that requests of withdrawn events hold: no event waits for their answers.
     pub fn credits_withdrawn(&self) -> u32 {
         self.pending.credits_if(|request| self.slots.find(request.slot).is_none())
+    }
+
+    /// Returns a line for the requests of collector `place`, if any wait, and one for each of its events.
+    pub fn waiting_lines(&self, place: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (waiting, pending) = (self.requests_waiting(), self.requests_pending());
+        if waiting + pending > 0 {
+            let credits = match self.credits_total() {
+                Some(credits) => format!("{} of {credits} credits used", self.credits_used()),
+                None => String::from("no credits"),
+            };
+            lines.push(format!(
+                "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
+            ));
+        }
+        let events = self.waits();
+        lines.extend(
+            events
+                .map(|(event, waits)| format!("event {} on collector {place} waits for {waits:?}", event.0)),
+        );
+        lines
     }
 
     /// Returns the paced credits, if requests are paced.

@@ -60,6 +60,7 @@ fn row(path: &str, is_read: bool, why: &str) -> SettingRow {
 
 fn rows(s: &Scenario) -> Vec<SettingRow> {
     let mut rows = workload(s);
+    rows.extend(background(s));
     rows.extend(transport(s));
     rows.extend(shaping(s));
     rows.extend(network(s));
@@ -102,6 +103,19 @@ fn workload(s: &Scenario) -> Vec<SettingRow> {
         ),
         row("record.events", !barrier, only_barrier),
     ]
+}
+
+fn background(s: &Scenario) -> Vec<SettingRow> {
+    let b = &s.background;
+    let (is_any, has_transfers) = (b.connections > 0, b.kind == BackgroundKind::Transfers);
+    let none = "background.connections is zero";
+    let mut rows: Vec<SettingRow> =
+        ["kind", "congestion_control"].map(|key| row(&format!("background.{key}"), is_any, none)).into();
+    rows.extend(["load", "transfer_size", "transfer_sigma"].map(|key| {
+        let why = if is_any { "background.kind is not \"transfers\"" } else { none };
+        row(&format!("background.{key}"), is_any && has_transfers, why)
+    }));
+    rows
 }
 
 fn transport(s: &Scenario) -> Vec<SettingRow> {
@@ -267,7 +281,10 @@ fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow>
     };
     add(
         "ecn.mode",
-        s.transport.uses_ecn() || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
+        s.transport.uses_ecn()
+            || s.background.connections > 0 && s.background_transport().uses_ecn()
+            || !by_threshold
+            || switch.ecn.not_capable == NotCapable::Drop,
         "no sender supports ECN (transport.ecn is false), and ecn.not_capable lets their packets pass",
     );
     for key in ["ecn.threshold", "ecn.not_capable"] {

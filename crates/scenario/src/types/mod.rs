@@ -3,6 +3,7 @@
 //! The type of a section is its `…Settings` where another crate has the thing itself: [`SupervisorSettings`] configure the
 //! `Supervisor` of `fanin-dataflow`.
 
+mod background;
 mod live;
 mod network;
 mod roles;
@@ -12,6 +13,7 @@ mod switch;
 mod transport;
 mod workload;
 
+pub use background::{BackgroundKind, BackgroundSettings};
 use fanin_units::{Bytes, wire};
 pub use live::{Live, Processors, RECEIVE_BYTES_MAX};
 use network::HostCounts;
@@ -62,6 +64,10 @@ pub struct Scenario {
     pub logger: LoggerSettings,
     /// The requests of the collectors.
     pub workload: Workload,
+    /// The traffic of other applications over the same ports.
+    // Absent without it, so that hashes of scenarios from before it stay.
+    #[serde(skip_serializing_if = "BackgroundSettings::is_default")]
+    pub background: BackgroundSettings,
     /// TCP: the stack and its settings.
     pub transport: Transport,
     /// Traffic shaping: methods that keep bursts smaller than the buffers.
@@ -99,6 +105,7 @@ impl Default for Scenario {
             supervisor: SupervisorSettings::default(),
             logger: LoggerSettings::default(),
             workload: Workload::default(),
+            background: BackgroundSettings::default(),
             transport: Transport::default(),
             shaping: Shaping::default(),
             network: NetworkSettings::default(),
@@ -143,13 +150,14 @@ impl Scenario {
 
     /// Returns the number of connections, which tables and `record.windows` number from 0. A barrier workload has one for each
     /// sender. In event building each collector has one with each readout, with the supervisor and with each logger. Each
-    /// readout has one with the supervisor.
+    /// readout has one with the supervisor. Background connections come last.
     pub fn connections_total(&self) -> u64 {
         if self.is_barrier() {
-            return self.workload.senders.into();
+            return u64::from(self.workload.senders) + self.background_connections();
         }
         let readouts = u64::from(self.readout.hosts);
-        self.collectors_total() * (readouts + 1 + u64::from(self.logger.hosts)) + readouts
+        let of_collector = readouts + 1 + u64::from(self.logger.hosts);
+        self.collectors_total() * of_collector + readouts + self.background_connections()
     }
 
     /// Returns the number of processing units of all collectors together.
@@ -170,5 +178,39 @@ impl Scenario {
     /// Returns the number of hosts that answer a collector: `workload.senders` for barrier workloads, else the readouts.
     pub fn senders(&self) -> u32 {
         if self.is_barrier() { self.workload.senders } else { self.readout.hosts }
+    }
+
+    /// Returns the number of background connections. They have the highest numbers of all connections.
+    pub fn background_connections(&self) -> u64 {
+        let collectors = if self.is_barrier() { 1 } else { self.collectors_total() };
+        u64::from(self.background.connections) * collectors
+    }
+
+    /// Returns the readout that is the source of background connection `number` to a collector.
+    pub fn background_source(&self, collector: u32, number: u32) -> u32 {
+        let (readouts, connections) = (u64::from(self.senders()), u64::from(self.background.connections));
+        // With all-to-all traffic, collector and readout of one number are on the same host.
+        let own = u64::from(self.workload.kind == WorkloadKind::AllToAll);
+        let others = (readouts - own).max(1);
+        let offset = u64::from(number) * others / connections.max(1);
+        ((u64::from(collector) + own + offset) % readouts) as u32
+    }
+
+    /// Returns the settings of TCP for background connections: new ones, without the technique of the system. Profiles that
+    /// describe no kernel are replaced by `linux-6`.
+    pub fn background_transport(&self) -> Transport {
+        let (own, congestion_control) = (&self.transport, self.background.congestion_control);
+        match own.profile {
+            Profile::Linux2632 | Profile::Linux2626 | Profile::Linux6 => {
+                Transport { congestion_control, window_state: WindowState::Cold, ..own.clone() }
+            }
+            Profile::Ns3Newreno | Profile::Textbook => Transport {
+                congestion_control,
+                mtu: own.mtu,
+                mss: own.mss,
+                receive_window: own.receive_window,
+                ..Transport::default()
+            },
+        }
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct FlowControl {
     has_priorities: bool,
     /// Ends below this number belong to connections whose second ends answer with bulk data.
     bulk_ends: u32,
+    /// Ends from this number on belong to background connections, whose second ends send.
+    background_ends: u32,
     unstored_bytes: u32,
     /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
     input_bytes_max: u64,
@@ -86,19 +88,22 @@ impl FlowControl {
             switches,
             has_priorities,
             bulk_ends: u32::MAX,
+            background_ends: u32::MAX,
             unstored_bytes,
             ..Self::default()
         }
     }
 
-    /// Sets the number of connections, from the first, whose second ends answer with bulk data.
-    pub(super) const fn set_bulk_connections(&mut self, connections: u32) {
-        self.bulk_ends = 2 * connections;
+    /// Sets the number of connections, from the first, whose second ends answer with bulk data; and the first end of background
+    /// connections.
+    pub(super) const fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
+        (self.bulk_ends, self.background_ends) = (2 * connections, background_ends);
     }
 
     /// Returns the class of a frame.
     pub(super) fn class_of(&self, parcel: Parcel) -> Class {
-        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
+        let end = parcel.end();
+        let is_bulk = || end.is_multiple_of(2) && (end < self.bulk_ends || end >= self.background_ends);
         if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
     }
 

@@ -47,10 +47,10 @@ impl Fabric {
         self.flow_control.as_mut().expect("a network with PAUSE")
     }
 
-    /// Sets the number of connections, from the first, whose second ends answer with bulk data.
-    pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
+    /// Sets the connections with bulk data, as [`FlowControl::set_bulk_connections`] does.
+    pub(crate) fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
         if let Some(flow_control) = &mut self.flow_control {
-            flow_control.set_bulk_connections(connections);
+            flow_control.set_bulk_connections(connections, background_ends);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The hooks by which techniques act on a run.
 
-use fanin_dataflow::{Collector, Message, Peer};
+use fanin_dataflow::{Collector, ControlMessage, Message, Peer};
 use fanin_network::{Ideal, Network, Roles};
 use fanin_report::Summary;
 use fanin_scenario::Scenario;
@@ -140,15 +140,6 @@ pub(crate) trait TransportHooks: Send {
 
     /// Asserts that the technique's own accounts balance.
     fn assert_conserved(&self);
-}
-
-/// A message between hosts, with content for its technique only.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ControlMessage {
-    /// The bytes that the message takes in a stream.
-    pub(crate) bytes: u64,
-    pub(crate) kind: u8,
-    pub(crate) value: u64,
 }
 
 /// An action of a technique that schedules answers. The workload carries out the action.

@@ -37,9 +37,7 @@ use crate::occurrence::TechniqueStep;
 
 use hooks::{ActsAt, Installed, TechniqueFunctions, TechniqueHooks, TransportHooks};
 
-pub(crate) use hooks::{
-    AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup, packets,
-};
+pub(crate) use hooks::{AnswerAction, AnswerHooks, AnswerSetup, MessageKind, RunView, Setup, packets};
 
 /// Every technique: one row each. Of several that hold data back at hosts, the last names the cause. Ties depend on the order.
 const TECHNIQUES: [TechniqueFunctions; 15] = [
@@ -120,10 +118,14 @@ impl TechniqueSet {
         Ok(techniques)
     }
 
-    /// Returns the transport in TCP's place; `None` with TCP.
+    /// Returns the transport in TCP's place at an end; `None` with TCP, which background connections always have.
     #[inline]
-    pub(crate) fn transport(&mut self) -> Option<&mut (dyn TransportHooks + 'static)> {
-        self.transport.as_deref_mut()
+    pub(crate) fn transport(
+        &mut self,
+        engine: &Engine,
+        end: EndIndex,
+    ) -> Option<&mut (dyn TransportHooks + 'static)> {
+        self.transport.as_deref_mut().filter(|_| !engine.is_background(end))
     }
 
     /// Returns true if TCP carries the messages.
@@ -202,7 +204,7 @@ impl TechniqueSet {
 
     /// Returns the counters of an end, and the number of its bytes known to have arrived.
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
-        match &self.transport {
+        match self.transport.as_ref().filter(|_| !engine.is_background(end)) {
             Some(transport) => transport.stats(end),
             None => (engine.stats(end), self.acked(engine, end)),
         }
@@ -210,7 +212,7 @@ impl TechniqueSet {
 
     /// Returns the acknowledged bytes of an end.
     pub(crate) fn acked(&self, engine: &Engine, end: EndIndex) -> u64 {
-        match &self.transport {
+        match self.transport.as_ref().filter(|_| !engine.is_background(end)) {
             Some(transport) => transport.stats(end).1,
             None => engine.ends()[end as usize].endpoint.acked(),
         }

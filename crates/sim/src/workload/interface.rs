@@ -1,7 +1,7 @@
 //! The interface between hosts' applications and the partition that plays them.
 
 use fanin_network::{Collection, CollectionWork, Connection, Roles};
-use fanin_recording::CollectedEvent;
+use fanin_recording::{CollectedEvent, CompletedTransfer};
 use fanin_report::{EventRow, IdealFigures, Span, Summary};
 use fanin_units::Instant;
 
@@ -32,6 +32,11 @@ pub(crate) trait HostWorkload {
 
     /// Returns a host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
+
+    /// Returns the time that the work of a host awaits; `scheduled` is that of its timer.
+    fn awaited(&mut self, _host: u32, scheduled: u64) -> u64 {
+        scheduled
+    }
 
     /// Handles an expired retransmission timer of a sending end. `messages` are the messages of its stream that are not yet
     /// received as a whole.
@@ -110,6 +115,10 @@ pub(crate) trait MeasuredWorkload: HostWorkload {
     fn stop_assigning(&mut self, now: Instant);
     /// Fills in the workload's figures.
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);
+    /// Returns the background transfers that are complete.
+    fn transfers(&self) -> &[CompletedTransfer] {
+        &[]
+    }
 }
 
 /// Returns the ideal of a collection, as results state it.

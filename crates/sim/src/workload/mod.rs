@@ -1,5 +1,6 @@
 //! The applications on the hosts.
 
+mod background;
 mod barrier;
 mod building;
 mod interface;
@@ -10,6 +11,7 @@ use fanin_scenario::{Scenario, WorkloadKind};
 
 use crate::Error;
 
+pub(crate) use background::WithBackground;
 pub(crate) use barrier::BarrierWorkload;
 pub(crate) use building::Building;
 pub(crate) use interface::{HostOutbox, HostWorkload, MeasuredWorkload};

@@ -194,7 +194,7 @@ proptest! {
         let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
         let (mut fabric, routes, _) =
             ring_of(4, ahead, SwitchSettings { count_in_service: counts, buffering, ..settings(mode, 8_000) });
-        fabric.set_bulk_connections(1);
+        fabric.set_bulk_connections(1, u32::MAX);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);
         let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());

@@ -1,15 +1,17 @@
 use std::collections::BTreeSet;
 
 use fanin_network::{Network, NodeIndex, Roles, topology};
-use fanin_recording::EndStats;
+use fanin_recording::{CompletedTransfer, EndStats};
 use fanin_report::EventRow;
 use fanin_scenario::Scenario;
 use fanin_units::{Duration, Instant};
 
 use super::play;
 use crate::partition::Partition;
-use crate::run::{RunControl, assemble};
-use crate::workload::{BarrierWorkload, Building, MeasuredWorkload, ReadyWorkload, RecordedSizes, plan};
+use crate::run::{RunControl, RunSetup, assemble};
+use crate::workload::{
+    BarrierWorkload, Building, MeasuredWorkload, ReadyWorkload, RecordedSizes, WithBackground, plan,
+};
 
 /// The results of a run as they stand at one time.
 #[derive(PartialEq, Eq, Debug)]
@@ -24,6 +26,8 @@ struct Results {
     /// Frames lost on links.
     link_losses: u64,
     timeouts: u64,
+    /// Background transfers that have arrived.
+    transfers: Vec<CompletedTransfer>,
     /// Figures of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the longest pause, the longest
     /// total pause of a port, and the high-water mark of the ingress occupancy.
     pauses: [u64; 7],
@@ -31,13 +35,13 @@ struct Results {
 
 /// A workload that can be split over several partitions.
 trait CutWorkload: MeasuredWorkload + Sized {
-    fn of(workload: ReadyWorkload) -> Self;
+    fn of(workload: ReadyWorkload, setup: &RunSetup<'_>) -> Self;
     /// The rows of the whole network, without timeouts: the sender's partition does not know the received messages.
     fn joined_rows(partitions: Vec<Self>) -> Vec<EventRow>;
 }
 
 impl CutWorkload for BarrierWorkload {
-    fn of(workload: ReadyWorkload) -> Self {
+    fn of(workload: ReadyWorkload, _: &RunSetup<'_>) -> Self {
         let ReadyWorkload::Barrier(workload) = workload else { panic!("a barrier workload") };
         *workload
     }
@@ -50,7 +54,7 @@ impl CutWorkload for BarrierWorkload {
 }
 
 impl CutWorkload for Building {
-    fn of(workload: ReadyWorkload) -> Self {
+    fn of(workload: ReadyWorkload, _: &RunSetup<'_>) -> Self {
         let ReadyWorkload::Building(workload) = workload else { panic!("event building") };
         *workload
     }
@@ -62,6 +66,17 @@ impl CutWorkload for Building {
         let mut rows = whole.rows();
         rows.iter_mut().for_each(|row| row.timeouts = 0);
         rows
+    }
+}
+
+impl<W: CutWorkload> CutWorkload for WithBackground<W> {
+    fn of(workload: ReadyWorkload, setup: &RunSetup<'_>) -> Self {
+        let both = Self::new(W::of(workload, setup), setup.scenario, setup.roles, setup.seed);
+        both.unwrap_or_else(|_| panic!("background traffic"))
+    }
+
+    fn joined_rows(partitions: Vec<Self>) -> Vec<EventRow> {
+        W::joined_rows(partitions.into_iter().map(|partition| partition.own).collect())
     }
 }
 
@@ -100,6 +115,9 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
         pauses[6] = figures.input_bytes_max.max(pauses[6]);
     }
     let ports = network.ports().map(port).collect();
+    let arrived = partitions.iter().flat_map(|partition| partition.workload.transfers());
+    let mut transfers: Vec<CompletedTransfer> = arrived.copied().collect();
+    transfers.sort_unstable_by_key(|transfer| (transfer.at, transfer.began));
     Results {
         rows: W::joined_rows(partitions.into_iter().map(|partition| partition.workload).collect()),
         ends,
@@ -107,7 +125,8 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
         frames: totals.iter().map(|totals| totals.frames).sum(),
         drops: totals.iter().map(|totals| totals.drops).sum(),
         link_losses: totals.iter().filter_map(|totals| totals.link_losses).sum(),
-        timeouts: totals.iter().map(|totals| totals.timeouts).sum(),
+        timeouts: totals.iter().map(|totals| totals.own[2]).sum(),
+        transfers,
         pauses,
     }
 }
@@ -118,9 +137,9 @@ fn partition<W: CutWorkload>(
     roles: &Roles,
     nodes: &BTreeSet<NodeIndex>,
 ) -> Partition<W> {
-    let workload = W::of(plan(scenario, network, roles, &RecordedSizes::None, 7).expect("a workload"));
-    let plays = |node| nodes.contains(&node);
-    let assembled = assemble(scenario, 7, &RunControl::default(), network, roles, workload, plays);
+    let setup = RunSetup { scenario, seed: 7, control: &RunControl::default(), network, roles };
+    let planned = plan(scenario, network, roles, &RecordedSizes::None, 7).expect("a workload");
+    let assembled = assemble(&setup, W::of(planned, &setup), |node| nodes.contains(&node));
     assembled.expect("a partition").0
 }
 
@@ -197,6 +216,31 @@ fn event_building_is_cut_between_any_hosts() {
     let whole = assert_built(&["shaping.method=none", "tor.buffer=30 kB", "transport.rto_min=1 ms"]);
     assert!(whole.drops > 0 && whole.timeouts > 0, "{whole:?}");
     assert_built(&["workload.kind=push", "shaping.method=none"]);
+}
+
+#[test]
+fn background_traffic_is_cut_between_any_hosts() {
+    let transfers = [
+        "background.connections=3",
+        "background.kind=transfers",
+        "background.transfer_size=40 kB",
+        "background.transfer_sigma=1",
+        "background.load=0.3",
+    ];
+    let sets = [&RACK, &transfers[..], &["shaping.credits=18"]].concat();
+    let until = Duration::from_millis(40);
+    let whole = assert_alike::<WithBackground<Building>>("thesis-a-1000hz", &sets, until);
+    assert!(whole.transfers.len() > 100 && whole.rows.len() > 20, "{whole:?}");
+    let incast = [
+        "workload.senders=6",
+        "workload.request_size=30 kB",
+        "tor.buffer=60 kB",
+        "readout.link.rate=10 Gb/s",
+    ];
+    let sets = [&incast[..], &["background.connections=2"]].concat();
+    let whole = assert_alike::<WithBackground<BarrierWorkload>>("incast", &sets, Duration::from_millis(120));
+    // The losses hold the first round up.
+    assert!(whole.drops > 100 && whole.frames > 10_000, "{whole:?}");
 }
 
 #[test]

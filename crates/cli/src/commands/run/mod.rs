@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = arguments.source.source.clone().unwrap_or_default();
     let loaded = Source { source: source.clone(), sets }.load()?;
     check_records(&loaded)?;
+    check_background(&loaded)?;
     let folder = match &arguments.out {
         Some(out) => RunFolder::kept(out)?,
         None => {
@@ -82,6 +83,19 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
         given: format!("{events:?}"),
         needed: "an empty list: no device counts an event's bytes; --pcap captures those of a collector"
             .to_owned(),
+    }))
+}
+
+/// Refuses background traffic, which only a simulation has.
+fn check_background(loaded: &Loaded) -> Result<(), Failure> {
+    let connections = loaded.scenario.background.connections;
+    if connections == 0 {
+        return Ok(());
+    }
+    Err(Failure::Refused(LiveRefusal::Value {
+        key: "background.connections".to_owned(),
+        given: connections.to_string(),
+        needed: "0: background traffic is simulated only".to_owned(),
     }))
 }
 

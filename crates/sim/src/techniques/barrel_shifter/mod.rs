@@ -4,18 +4,16 @@
 //! is on the supervisor's host, and sends [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer with
 //! [`ShiftMessage::Sent`] and [`ShiftMessage::Received`]. [`ShiftMessage::End`] follows the answers of a phase.
 
-mod message;
-
 use std::collections::{BTreeSet, VecDeque};
 
-use fanin_dataflow::{BarrierCounters, LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
+use fanin_dataflow::{
+    BarrierCounters, ControlMessage, LinearShift, Message, Peer, PhaseBarrier, ShiftHost, ShiftMessage,
+};
 use fanin_scenario::{Barrier, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
-use crate::techniques::hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, TechniqueFunctions};
-
-use message::ShiftMessage;
+use crate::techniques::hooks::{AnswerAction, AnswerHooks, AnswerSetup, TechniqueFunctions};
 
 /// An answer that waits for its turn.
 struct HeldAnswer {

@@ -43,7 +43,7 @@ impl TechniqueHooks for EcnTechnique {
     /// Asserts that no sender reduced its window for a mark if no switch marked a frame.
     fn assert_conserved(&self, engine: &Engine) {
         let (_, marks) = engine.fabric.drops_and_marks();
-        let reductions: u64 = engine.ends().iter().map(|end| end.endpoint.ecn_reductions()).sum();
+        let reductions: u64 = engine.split_ends().0.iter().map(|end| end.endpoint.ecn_reductions()).sum();
         assert!(marks > 0 || reductions == 0, "senders obeyed marks that no switch set");
     }
 }

@@ -30,7 +30,8 @@ impl TechniqueHooks for PauseTechnique {
     }
 
     fn on_start(&mut self, engine: &mut Engine) {
-        engine.fabric.set_bulk_connections(self.bulk_connections);
+        let background_ends = engine.split_ends().0.len() as u32;
+        engine.fabric.set_bulk_connections(self.bulk_connections, background_ends);
     }
 
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {

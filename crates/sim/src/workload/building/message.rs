@@ -1,9 +1,9 @@
 //! The messages of an event-building system.
 
-use fanin_dataflow::{L1Id, Message};
+use fanin_dataflow::{ControlMessage, L1Id, Message};
 use fanin_units::{Bytes, Instant};
 
-use crate::techniques::{ControlMessage, MessageKind};
+use crate::techniques::MessageKind;
 
 /// A message of the simulated system.
 pub(crate) enum BuildingMessage {

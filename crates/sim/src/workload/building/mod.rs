@@ -1,14 +1,14 @@
 //! Event building: the roles of `fanin-dataflow` on simulated TCP.
 
 mod message;
-mod push;
 mod roles;
-mod settings;
-mod steps;
 
-use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, REMINDER_TAG};
+use fanin_dataflow::{
+    DESTINATION_BYTES, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, PushedAnswers,
+    REMINDER_TAG,
+};
 use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
-use fanin_recording::CollectedEvent;
+use fanin_recording::{CollectedEvent, StepTimes};
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Instant};
@@ -22,10 +22,7 @@ use crate::techniques::{
 };
 
 pub(crate) use message::BuildingMessage;
-use push::{DESTINATION_BYTES, Push};
-use roles::RoleMachines;
-use settings::{is_remote, memory_matters};
-use steps::Steps;
+use roles::{RoleMachines, is_remote};
 
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
@@ -63,8 +60,8 @@ pub(crate) struct Building {
     shares_hosts: bool,
     /// True if readouts store fragments from the trigger's acceptance until they are cleared.
     keeps_fragments: bool,
-    push: Option<Push>,
-    steps: Steps,
+    push: Option<PushedAnswers<Bytes>>,
+    steps: StepTimes,
     /// The technique that holds answers back, if any.
     technique: Option<Box<dyn AnswerHooks>>,
 }
@@ -82,7 +79,7 @@ impl Building {
             machines::small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         sizes.check(scenario)?;
         let mean = sizes.mean(scenario);
-        let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
+        let push = (scenario.workload.kind == WorkloadKind::Push).then(PushedAnswers::default);
         let event = Collection::event(scenario, network, roles, mean * u64::from(fragments))?;
         let numbering = Numbering::new(roles);
         let technique = answer_technique(&AnswerSetup {
@@ -92,7 +89,7 @@ impl Building {
             collectors: collectors as u32,
             answer_bytes: event.answer_bytes,
         });
-        let (excludes, keeps_fragments) = (technique.is_some(), memory_matters(scenario, mean));
+        let (excludes, keeps_fragments) = (technique.is_some(), machines::memory_matters(scenario, mean));
         Ok(Self {
             machines: RoleMachines::new(scenario, roles, sizes, run, excludes, fragments, keeps_fragments)?,
             numbering,
@@ -115,7 +112,7 @@ impl Building {
             shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
             keeps_fragments,
             push,
-            steps: Steps::new(scenario),
+            steps: StepTimes::new(scenario),
             technique,
         })
     }
@@ -504,7 +501,7 @@ impl HostWorkload for Building {
         assert!(has_rows || !self.has_supervisor, "an event has no row, or two");
         assert!(self.completed <= self.assigned, "events were completed twice");
         self.machines.assert_conserved();
-        let is_matched = self.push.as_ref().is_none_or(Push::is_empty);
+        let is_matched = self.push.as_ref().is_none_or(PushedAnswers::is_empty);
         assert!(is_matched || !self.is_done(), "a share without its request");
         if let Some(technique) = &self.technique {
             technique.assert_conserved();

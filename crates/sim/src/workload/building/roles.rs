@@ -9,7 +9,6 @@ use fanin_scenario::machines;
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
-use super::settings::is_remote;
 use crate::Error;
 use crate::workload::sizes::{RecordedSizes, Sizes};
 
@@ -23,6 +22,11 @@ macro_rules! with_machine {
             Peer::Logger(place) => $machines.loggers[usize::from(place)].$($call)+,
         }
     };
+}
+
+/// Returns true if a collector and a readout are on different hosts. Only all-to-all `shares_hosts`.
+pub(super) const fn is_remote(shares_hosts: bool, readouts: u64, collector: u64, readout: u64) -> bool {
+    !shares_hosts || collector % readouts != readout
 }
 
 /// All state machines, by role and number.
@@ -108,25 +112,7 @@ impl RoleMachines {
 
     /// Returns a line for each collector that waits, and for each of its events.
     pub(super) fn waiting_collectors(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (place, collector) in self.collectors.iter().enumerate() {
-            let (waiting, pending) = (collector.requests_waiting(), collector.requests_pending());
-            if waiting + pending > 0 {
-                let credits = match collector.credits_total() {
-                    Some(credits) => format!("{} of {credits} credits used", collector.credits_used()),
-                    None => "no credits".to_owned(),
-                };
-                lines.push(format!(
-                    "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
-                ));
-            }
-            lines.extend(
-                collector.waits().map(|(event, waits)| {
-                    format!("event {} on collector {place} waits for {waits:?}", event.0)
-                }),
-            );
-        }
-        lines
+        (0..).zip(&self.collectors).flat_map(|(place, collector)| collector.waiting_lines(place)).collect()
     }
 
     /// Asserts that the accounts of every role balance, such as credits that belong to requests without an answer.

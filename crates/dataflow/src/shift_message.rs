@@ -1,29 +1,53 @@
-//! The messages between the hosts of a shifter.
+//! The messages between the hosts of a barrel shifter.
 
-use fanin_dataflow::answer_bytes;
 use fanin_units::Bytes;
 
-use crate::techniques::hooks::ControlMessage;
+use crate::message::answer_bytes;
+
+/// A message between hosts, with content for its technique only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlMessage {
+    /// The bytes that the message takes in a stream.
+    pub bytes: u64,
+    /// A number that the technique chooses.
+    pub kind: u8,
+    /// Content of the message.
+    pub value: u64,
+}
 
 /// Bytes of a message, as long as an answer without fragments.
 const MESSAGE_BYTES: u64 = answer_bytes(0, Bytes::ZERO).get();
 
 /// A message between the hosts of a shifter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ShiftMessage {
+pub enum ShiftMessage {
     /// Barrier to readout: a phase begins.
-    Go { phase: u64 },
+    Go {
+        /// Number of the phase.
+        phase: u64,
+    },
     /// Readout to collector: all answers of a phase have been sent before this message.
-    End { phase: u64 },
+    End {
+        /// Number of the phase.
+        phase: u64,
+    },
     /// Readout to barrier: the readout has sent its answers of a phase, or had none.
-    Sent { phase: u64, anything: bool },
+    Sent {
+        /// Number of the phase.
+        phase: u64,
+        /// True if the readout had an answer to send.
+        anything: bool,
+    },
     /// Collector to barrier: the collector has received all answers of a phase.
-    Received { phase: u64 },
+    Received {
+        /// Number of the phase.
+        phase: u64,
+    },
 }
 
 impl ShiftMessage {
     /// Returns the message as it travels.
-    pub(super) const fn written(self) -> ControlMessage {
+    pub const fn written(self) -> ControlMessage {
         let (kind, value) = match self {
             Self::Go { phase } => (0, phase),
             Self::End { phase } => (1, phase),
@@ -35,7 +59,10 @@ impl ShiftMessage {
     }
 
     /// Returns the message that was [written](Self::written).
-    pub(super) fn read(message: ControlMessage) -> Self {
+    ///
+    /// # Panics
+    /// If no shifter writes such a message.
+    pub fn read(message: ControlMessage) -> Self {
         let phase = message.value;
         match message.kind {
             0 => Self::Go { phase },
@@ -49,5 +76,17 @@ impl ShiftMessage {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/unit/barrel_shifter_message.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_is_read_as_it_was_written() {
+        let phase = 1 << 40;
+        let sent = [false, true].map(|anything| ShiftMessage::Sent { phase, anything });
+        let others =
+            [ShiftMessage::Go { phase }, ShiftMessage::End { phase }, ShiftMessage::Received { phase }];
+        for message in sent.into_iter().chain(others) {
+            assert_eq!(ShiftMessage::read(message.written()), message);
+        }
+    }
+}
