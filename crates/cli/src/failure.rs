@@ -212,6 +212,9 @@ pub(crate) enum Failure {
     /// A barrier-synchronised workload does not run.
     #[error(transparent)]
     Barrier(#[from] fanin_node::barrier::BarrierError),
+    /// Background traffic does not run.
+    #[error("background traffic: {0}")]
+    Background(#[from] fanin_node::background::BackgroundError),
     /// The leftovers of a killed run cannot be removed.
     #[error(transparent)]
     Ledger(#[from] fanin_testbed::LedgerError),
@@ -407,6 +410,7 @@ impl Failure {
             Self::Bench(error) if error.is_unsupported() => 3,
             Self::LiveSwitch(_) => 1,
             Self::Barrier(error) if !error.is_permanent() => 1,
+            Self::Background(error) if !error.is_permanent() => 1,
             Self::Bottleneck { .. } | Self::TooFast(_) => 4,
             Self::Process(error) if !error.is_permanent() => 1,
             Self::TrialRun { .. } => 1,
@@ -418,6 +422,7 @@ impl Failure {
             | Self::Bench(_)
             | Self::Refused(_)
             | Self::Barrier(_)
+            | Self::Background(_)
             | Self::Ledger(_)
             | Self::Switch(_)
             | Self::Control(_)

@@ -18,6 +18,7 @@
 #![deny(unsafe_code)]
 
 pub mod audit;
+pub mod background;
 pub mod barrier;
 pub mod clock;
 pub mod codec;

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use fanin_node::barrier;
 use fanin_node::config::{LogFormat, Role, System};
 use fanin_node::process::{LifeSign, Signals, run_watched};
 use fanin_node::roles::processor;
+use fanin_node::{background, barrier};
 use fanin_switch::ServiceNotifier;
 
 use crate::failure::Failure;
@@ -60,6 +60,10 @@ enum RoleName {
     Aggregator,
     /// Answers an aggregator.
     Sender,
+    /// Receives background traffic on a collector's host, and discards it.
+    BackgroundSink,
+    /// Sends background traffic from a readout's host.
+    BackgroundSource,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -83,6 +87,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let system = barrier::BarrierSystem::load(&arguments.config)?;
             return Ok(barrier::send(&system, arguments.index.unwrap_or(0))?);
         }
+        RoleName::BackgroundSink | RoleName::BackgroundSource => {
+            let signals = Signals::install()?;
+            let system = background::BackgroundSystem::load(&arguments.config)?;
+            let index = arguments.index.unwrap_or(0);
+            return Ok(match arguments.role {
+                RoleName::BackgroundSink => background::receive(&system, index, &signals.stop),
+                _ => background::send(&system, index, &signals.stop),
+            }?);
+        }
         _ => {}
     }
     let mut system = System::load(&arguments.config)?;
@@ -93,7 +106,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         RoleName::Collector => Role::Collector,
         RoleName::Processor => Role::Processor,
         RoleName::Logger => Role::Logger,
-        RoleName::Aggregator | RoleName::Sender => return Ok(()),
+        RoleName::Aggregator | RoleName::Sender | RoleName::BackgroundSink | RoleName::BackgroundSource => {
+            return Ok(());
+        }
     };
     let format = match arguments.log {
         Some(LogName::Text) => LogFormat::Text,

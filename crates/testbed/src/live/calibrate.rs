@@ -184,6 +184,11 @@ pub fn demand(scenario: &Scenario) -> f64 {
         return link * switches;
     }
     let most = link * scenario.collectors_total() as f64;
+    let background = match machines::background(scenario) {
+        None => 0.0,
+        Some(traffic) if traffic.has_ends() => most * scenario.background.load.as_f64(),
+        Some(_) => most,
+    };
     let events = if scenario.supervisor.arrivals == Arrivals::OnDemand {
         most
     } else {
@@ -191,7 +196,7 @@ pub fn demand(scenario: &Scenario) -> f64 {
             * scenario.fragments_total() as f64
             * scenario.supervisor.rate.as_hertz_f64()
     };
-    events.min(most) * switches
+    (events + background).min(most) * switches
 }
 
 /// Returns the smallest time of a collection, in seconds: the time of its data on the collector's link, without headers.

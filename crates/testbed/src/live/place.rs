@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
 
+use fanin_node::background::{BackgroundPlace, BackgroundRole};
 use fanin_node::barrier::{BarrierPlace, BarrierRole};
 use fanin_node::config::Role;
 use fanin_node::launch::Placement;
@@ -13,6 +14,8 @@ use super::{Bench, Part};
 
 /// The first port at which a process listens.
 const PORT_FIRST: u16 = 7000;
+/// The port of the sinks of background traffic, below those of the roles.
+const PORT_BACKGROUND: u16 = 6900;
 
 /// The hosts of a running network.
 #[derive(Debug)]
@@ -70,5 +73,30 @@ impl BarrierPlace for Bench {
 
     fn command(&self, role: BarrierRole, command: Command) -> Command {
         self.place(Part::Barrier(role), command)
+    }
+}
+
+/// Each process of background traffic runs next to the process of its host.
+impl BackgroundPlace for Bench {
+    fn sink(&self, collector: u16) -> Option<SocketAddr> {
+        let host = self.network().host_of(self.background_part(BackgroundRole::Sink(collector)))?;
+        Some(SocketAddr::from((host.address, PORT_BACKGROUND)))
+    }
+
+    fn place(&self, role: BackgroundRole, command: Command) -> Command {
+        Bench::place(self, self.background_part(role), command)
+    }
+}
+
+impl Bench {
+    /// Returns the part whose host runs a process of background traffic.
+    fn background_part(&self, role: BackgroundRole) -> Part {
+        let is_barrier = self.network().host_of(Part::Barrier(BarrierRole::Aggregator)).is_some();
+        match (role, is_barrier) {
+            (BackgroundRole::Sink(_), true) => Part::Barrier(BarrierRole::Aggregator),
+            (BackgroundRole::Source(sender), true) => Part::Barrier(BarrierRole::Sender(sender)),
+            (BackgroundRole::Sink(collector), false) => Part::Role(Role::Collector, collector),
+            (BackgroundRole::Source(readout), false) => Part::Role(Role::Readout, readout),
+        }
     }
 }

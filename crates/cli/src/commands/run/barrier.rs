@@ -11,7 +11,7 @@ use fanin_units::Instant as Moment;
 
 use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
-use super::network;
+use super::{background, network};
 use crate::failure::Failure;
 use crate::{interrupt, summary};
 
@@ -29,18 +29,20 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let program = std::env::current_exe()?;
     let place = bench.as_ref().map(|bench| bench as &dyn BarrierPlace);
     let launch = BarrierLaunch { loaded: &job.slow, folder: &folder, program: &program, place };
+    let background = background::start(job, bench.as_ref())?;
     let mut live = LiveBarrier::start(&launch)?;
     let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
     if live.wait_ready(stop)?
         && let Some(reason) =
             measured(job, watch.as_mut(), stop, |time, tick| Ok(live.work(time, stop, tick)?))?
     {
-        drop((live, watch));
+        drop((live, watch, background));
         bench.map_or(Ok(()), Bench::remove)?;
         return Ok(AttemptEnd::Spoilt(reason));
     }
     live.finish(stop)?;
     drop(live);
+    let background = background::finish(job, background)?;
     let captured = end_capture(job, tap)?;
     let result = read_result(&folder, slow)?;
     let mut observed = watch.map(|watch| watch.finish(result.start_unix_us)).transpose()?;
@@ -57,6 +59,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     }
 
     let mut summary = summary_of(&job.loaded);
+    let start_unix_us = result.start_unix_us;
+    let skipped = background::fill(job, &mut summary, &mut records, background.as_ref(), start_unix_us);
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);
     }
@@ -89,7 +93,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     if let Some(bench) = &bench {
         network::fill_techniques(&mut summary, bench);
     }
-    let mut text = summary::text(&summary) + &unrecorded(job) + &captured;
+    let mut text = summary::text(&summary) + &skipped + &unrecorded(job) + &captured;
     let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);

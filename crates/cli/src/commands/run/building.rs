@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_node::audit::{Audit, AuditFailure, AuditScope};
+use fanin_node::background::BackgroundResult;
 use fanin_node::config::{PredictedBands, Role};
 use fanin_node::flows::Numbers;
 use fanin_node::ideal::{self, LoopbackRate};
@@ -21,7 +22,7 @@ use fanin_units::{Bytes, Instant as Moment};
 
 use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
-use super::network;
+use super::{background, network};
 use crate::commands::audit;
 use crate::failure::Failure;
 use crate::predicted::predict;
@@ -88,6 +89,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     };
     let fitted = fitted.map_err(std::io::Error::other)?;
     let tap = start_capture(job, bench.as_ref())?;
+    let background = background::start(job, bench.as_ref())?;
     let (mut ended, watch) = match &bench {
         Some(bench) => {
             let live = LiveSystem::start(&launch, Placed::new(bench))?;
@@ -117,7 +119,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let verdict = ended.notes(loaded) + &audit::verdict(&audited);
     if let Some(reason) = ended.spoilt.take() {
         let captured = end_capture(job, tap);
-        drop(watch);
+        drop((watch, background));
         bench.map_or(Ok(()), Bench::remove)?;
         // A loss of events is a failure at any scale.
         ended.judge(stop, audited)?;
@@ -127,6 +129,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     if job.arguments.prints() {
         output::print(&verdict)?;
     }
+    let background = background::finish(job, background);
     let captured = end_capture(job, tap);
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
@@ -134,7 +137,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         ..Speed::default()
     };
     let is_cut_short = ended.early.is_some() || stop.load(Ordering::Relaxed);
-    let fit = Fit { fitted: &fitted, loop_rate, speed, is_cut_short };
+    let fit = Fit { fitted: &fitted, loop_rate, speed, is_cut_short, background };
     let written = report(job, fit, watch, bench.as_ref(), &audited, captured);
     if let Some(bench) = bench {
         bench.remove()?;
@@ -165,6 +168,7 @@ struct Fit<'a> {
     loop_rate: Option<LoopbackRate>,
     speed: Speed,
     is_cut_short: bool,
+    background: Result<Option<BackgroundResult>, Failure>,
 }
 
 /// The findings of a run's report other than figures.
@@ -184,10 +188,10 @@ fn report(
     audited: &Result<Audit, AuditFailure>,
     captured: Result<String, Failure>,
 ) -> Result<Reported, Failure> {
-    let Fit { fitted, loop_rate, speed, is_cut_short } = fit;
+    let Fit { fitted, loop_rate, speed, is_cut_short, background } = fit;
     let loaded = &job.loaded;
     let folder = job.folder.live();
-    let captured = captured?;
+    let (captured, background) = (captured?, background?);
     let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let hosts = loaded.scenario.collectors.hosts_per_rack;
     let failure = audit::parts(audited).1;
@@ -214,6 +218,8 @@ fn report(
     }
     let mut summary = summarise(loaded, &mut records.events, loop_rate, is_cut_short)?;
     summary.speed = Some(speed);
+    let start_unix_us = tables.start_unix_us;
+    let skipped = background::fill(job, &mut summary, &mut records, background.as_ref(), start_unix_us);
     network::fill_ports(&mut summary, &records);
     if let Some(events) = &mut summary.events {
         events.duplicated = audit::parts(audited).0.totals.duplicates;
@@ -234,6 +240,7 @@ fn report(
         let (missing, reassigned) = (tables.missing, tables.reassigned);
         text += &format!("{:<18}{missing} fragments missing, {reassigned} events assigned again\n", "faults");
     }
+    text += &skipped;
     text += &(counted.notes(fitted) + &unrecorded(job) + &captured);
     let mut invalid = None;
     if let (Some(bench), Some(observed)) = (bench, &observed) {

@@ -1,6 +1,7 @@
 //! `fanin run`: a scenario for real, on this machine.
 
 mod arguments;
+mod background;
 mod barrier;
 mod building;
 mod carried;
@@ -44,7 +45,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = arguments.source.source.clone().unwrap_or_default();
     let loaded = Source { source: source.clone(), sets }.load()?;
     check_records(&loaded)?;
-    check_background(&loaded)?;
     let folder = match &arguments.out {
         Some(out) => RunFolder::kept(out)?,
         None => {
@@ -58,7 +58,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !is_barrier {
         building::check(&loaded, &scenario_folder)?;
     }
-    let carried = if choose(arguments)? { Some(Carried::find(arguments, &loaded, &folder)?) } else { None };
+    let has_network = choose(arguments)?;
+    background::check(&loaded, has_network)?;
+    let carried = if has_network { Some(Carried::find(arguments, &loaded, &folder)?) } else { None };
     let mut slow = loaded.clone();
     if let Some(carried) = &carried {
         slow.scenario = loaded.scenario.slowed(carried.chosen.scale);
@@ -83,19 +85,6 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
         given: format!("{events:?}"),
         needed: "an empty list: no device counts an event's bytes; --pcap captures those of a collector"
             .to_owned(),
-    }))
-}
-
-/// Refuses background traffic, which only a simulation has.
-fn check_background(loaded: &Loaded) -> Result<(), Failure> {
-    let connections = loaded.scenario.background.connections;
-    if connections == 0 {
-        return Ok(());
-    }
-    Err(Failure::Refused(LiveRefusal::Value {
-        key: "background.connections".to_owned(),
-        given: connections.to_string(),
-        needed: "0: background traffic is simulated only".to_owned(),
     }))
 }
 
