@@ -1,7 +1,7 @@
-"""Random systems for `scripts/limits.py family`: round trips, links, sizes, racks, buffers, loads.
+"""Random systems for `scripts/limits.py family`: round trips, links, sizes, racks, buffers, loads, tenants.
 
-A seed and a number name a system. Sharing tenants and foreign TCP connections are missing: no scenario can
-hold them.
+A seed and a number name a system. Half of the systems share their ports with other tenants, whose TCP
+connections are background traffic.
 """
 
 import math
@@ -23,6 +23,7 @@ EVENT_BYTES_MAX = WIRE_BYTES_MAX / 2 / EVENTS_MIN
 # Payload of a full frame with timestamps, and that frame on the wire.
 SEGMENT_BYTES, FRAME_BYTES = 1448, 1538
 LINK_GBPS = (1, 2.5, 5, 10, 25, 40, 50, 100, 200, 400)
+CONNECTIONS = "background.connections"
 # Links that a request and its answer pass on a star of racks behind cores, whose readouts are at the cores.
 LINKS_OF_A_TRIP = 6
 
@@ -34,6 +35,8 @@ class Draw:
     number: int
     settings: Settings
     words: str
+    #: Tenants that share the ports, the system itself included: 1, or 2 to 10.
+    tenants: int
 
 
 def draw(seed: int, number: int) -> Draw:
@@ -41,8 +44,8 @@ def draw(seed: int, number: int) -> Draw:
     chance = random.Random(f"{seed}/{number}")
     while (drawn := attempt(chance)) is None:
         pass
-    settings, words = drawn
-    return Draw(number, settings, words)
+    settings, words, tenants = drawn
+    return Draw(number, settings, words, tenants)
 
 
 def log_uniform(chance: random.Random, least: float, most: float) -> float:
@@ -50,7 +53,7 @@ def log_uniform(chance: random.Random, least: float, most: float) -> float:
     return math.exp(chance.uniform(math.log(least), math.log(most)))
 
 
-def attempt(chance: random.Random) -> tuple[Settings, str] | None:
+def attempt(chance: random.Random) -> tuple[Settings, str, int] | None:
     """Draw the numbers of a system; `None` if it is too large to simulate in seconds."""
     hosts = round(log_uniform(chance, 16, 1000))
     racks = round(log_uniform(chance, 1, 50))
@@ -126,13 +129,41 @@ def attempt(chance: random.Random) -> tuple[Settings, str] | None:
         "tor.uplink_buffer": f"{round(buffer)} B",
         "core.buffering": "unlimited",
     }
+    # The part of the busiest link that a load of the collectors' links takes.
+    shares = (1, collectors * link / (racks * cores * uplink), collectors / hosts)
+    tenants, others = draw_tenants(chance, load, max(shares), profile)
+    settings |= others
     words = (
         f"{hosts} readouts of {fragments} x {fragment} B (sigma {sigma}), "
         f"{racks} x {per_rack} collectors at {link:g} Gb/s, "
         f"{cores} uplinks of {uplink:.1f} Gb/s, round trip {trip * 1e6:.0f} us, load {load:.2f}, {policy}, "
         f"{scheme} {buffer / 1e3:.0f} kB, {profile}"
     )
-    return settings, words
+    if others:
+        traffic = ", ".join(value for key, value in others.items() if key != CONNECTIONS)
+        words += f", {others[CONNECTIONS]} background connections to each collector ({traffic})"
+    return settings, words, tenants
+
+
+def draw_tenants(chance: random.Random, load: float, busiest: float, profile: str) -> tuple[int, Settings]:
+    """Draw the tenants of a system and the background traffic of the others, none for half of the systems.
+
+    The others load the busiest link at most as much as the system does, and both together at most 95 %.
+    `busiest` is the share of that link that a unit of load on the collectors' links takes.
+    """
+    if chance.random() < 0.5:
+        return 1, {}
+    tenants = chance.randint(2, 10)
+    share = chance.uniform(0.05, min(0.95 - load, load)) / busiest
+    controls = ("cubic", "cubic", "newreno", "bbr") if profile == "linux-6" else ("cubic", "cubic", "newreno")
+    return tenants, {
+        CONNECTIONS: str(tenants - 1),
+        "background.kind": "transfers",
+        "background.congestion_control": chance.choice(controls),
+        "background.load": f"{share:.4f}",
+        "background.transfer_size": f"{round(log_uniform(chance, 10e3, 10e6))} B",
+        "background.transfer_sigma": f"{chance.choice((0, 1, 2))}",
+    }
 
 
 def wire_bytes(fragment: int, fragments: int) -> float:
