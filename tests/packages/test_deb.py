@@ -157,6 +157,40 @@ def test_a_switch_that_hangs_is_started_again(host: Machine) -> None:
     host.run("systemctl", "daemon-reload")
 
 
+def test_a_process_that_hangs_is_started_again(host: Machine) -> None:
+    """Freeze a process of each role: systemd misses its signs of life, and the system goes on."""
+    host.put("/etc/fanin/system.toml", SYSTEM.replace("run = 1", "run = 3").encode())
+    host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
+    host.run("chmod", "644", "/etc/fanin/system.toml")
+    host.run("systemd-tmpfiles", "--create", "fanin.conf")
+    # The same in less time: a process gives four signs of life in it.
+    host.run("mkdir", "--parents", "/run/systemd/system/fanin@.service.d")
+    soon = b"[Service]\nWatchdogSec=5s\nTimeoutAbortSec=1s\nRestartSec=100ms\n"
+    host.put("/run/systemd/system/fanin@.service.d/soon.conf", soon)
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", *UNITS, both=True)
+    wait_for_more_events(host)
+    for role in ("logger-0", "readout-0", "collector-0", "supervisor-0"):
+        unit = f"fanin@{role}.service"
+        assert state(host, unit, "Type", "NRestarts", "ActiveState") == ["notify", "0", "active"]
+        host.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", unit)
+        report = lambda: host.run("journalctl", "-u", unit, "-n", "20", both=True)  # noqa: B023, E731
+        again = lambda: state(host, unit, "NRestarts", "ActiveState") == ["1", "active"]  # noqa: B023, E731
+        wait_for(again, f"{unit} is started again", report)
+        assert "Watchdog timeout" in report()
+        wait_for_more_events(host)
+    # None of the others was taken for hung.
+    restarts = [state(host, unit, "NRestarts")[0] for unit in UNITS]
+    assert restarts == ["1" if unit.endswith("-0.service") else "0" for unit in UNITS]
+    for unit in reversed(UNITS):
+        host.run("systemctl", "stop", unit)
+    said = host.run("fanin", "audit", "/var/lib/fanin", "/data/fanin")
+    assert " + 0 lost" in said, said
+    host.run("rm", "-r", "/run/systemd/system/fanin@.service.d", "/var/lib/fanin", "/data/fanin")
+    host.run("rm", "/etc/fanin/system.toml", "/etc/fanin/peers.key")
+    host.run("systemctl", "daemon-reload")
+
+
 def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machine) -> None:
     host.put("/etc/fanin/system.toml", SYSTEM.encode())
     host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
