@@ -208,6 +208,10 @@ impl Assembler {
             return Ok([rest, &mut []]);
         }
         let block = writable(&mut self.block, &self.pool, self.block_bytes, anyway).ok_or(Starved)?;
+        assert!(
+            anyway || self.pool.keeps_limit_with(block.len()),
+            "a block beyond the limit is for urgent peers"
+        );
         block.count_for(memory);
         let held = usize::from(partial.held);
         block[..held].copy_from_slice(&partial.header[..held]);

@@ -354,6 +354,11 @@ impl BufferPool {
         lent == 0 || lent + bytes <= self.shared.lent_bytes_max
     }
 
+    /// Returns true if the limit holds, or if a buffer of `bytes` is the only one lent.
+    pub(crate) fn keeps_limit_with(&self, bytes: usize) -> bool {
+        self.lent_bytes() <= self.shared.lent_bytes_max.max(bytes as u64)
+    }
+
     /// Lends a buffer of at least `bytes`, even beyond the limit; the caller bounds their number.
     pub(crate) fn take_anyway(&self, bytes: usize) -> Block {
         let class = class(bytes);

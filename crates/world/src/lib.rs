@@ -16,6 +16,7 @@
 mod campaign;
 mod disk;
 mod faults;
+mod held;
 mod logs;
 mod machine;
 mod net;

@@ -10,6 +10,7 @@ use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::machine::HostMachine;
 use fanin_scenario::Loaded;
 
+use crate::held::draw_cut_collector;
 use crate::rivals::SuccessionPlaces;
 use crate::shared::{Host, between};
 
@@ -127,6 +128,9 @@ pub(crate) struct WorldPlan {
     pub(crate) is_rolling: bool,
     /// True if each process keeps few of its closed journals.
     pub(crate) deletes_journals: bool,
+    /// True if a collector is cut from the loggers until the journals of its events' assignments are deleted. Then each
+    /// event that was ever seen as assigned has to be seen as finished.
+    pub(crate) is_held: bool,
     /// Versions of messages that each process speaks at first: those of this release, or the first one alone.
     pub(crate) versions: Vec<Versions>,
     /// Versions of a process that was restarted in order: an upgrade or its reversal, if they differ from the first ones.
@@ -162,7 +166,9 @@ impl WorldPlan {
         let journals_kept = if between(&mut own, 1, 4) == 1 { between(&mut own, 1, 4) } else { 0 };
         // In every eighth world, a readout loses the supervisor alone, and misses the clears of many events.
         let misses_clears = !is_rolling && !is_scarce && between(&mut own, 1, 8) == 1;
-        let kind = ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept };
+        // In half of the worlds that keep few journals, an event is to outlive the journal of its assignment.
+        let holds_events = !is_rolling && !misses_clears && journals_kept > 0 && between(&mut own, 1, 2) == 1;
+        let kind = ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept, holds_events };
         let (scenario, events_max) = scenario(random, readouts, collectors, loggers, kind);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
@@ -200,6 +206,11 @@ impl WorldPlan {
             faults = succession.draw_faults(&mut own);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         }
+        let is_held = holds_events && !has_standby && collectors > 1;
+        if is_held {
+            faults = draw_cut_collector(&mut own, readouts, collectors, loggers);
+            stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
+        }
         let mut limits = EndpointLimits {
             receive_block_bytes: [4 << 10, 16 << 10, 128 << 10][between(&mut own, 0, 2) as usize],
             outbox_bytes_max: [1 << 10, 16 << 10, 64 << 20][between(&mut own, 0, 2) as usize],
@@ -212,7 +223,10 @@ impl WorldPlan {
             let least = 3 * readouts + 8;
             let blocks = between(&mut own, least, (readouts * events_max * 3 / 4 + 6).max(11 * readouts + 1));
             let bytes_max = blocks * limits.receive_block_bytes as u64;
-            let peer_bytes_max = bytes_max / (2 * places.len() as u64);
+            // A system of many processes gives its peers parts that are together larger than the memory. In half of the worlds
+            // with scarce memory, the fragments of readouts may therefore fill all of it.
+            let is_filled = between(&mut own, 1, 2) == 1;
+            let peer_bytes_max = if is_filled { bytes_max } else { bytes_max / (2 * places.len() as u64) };
             limits.memory = Some(ScarceMemory { bytes_max, peer_bytes_max });
         }
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
@@ -229,6 +243,7 @@ impl WorldPlan {
             is_long: between(random, 1, 6) == 1,
             is_rolling,
             deletes_journals: journals_kept > 0,
+            is_held,
             versions,
             versions_restarted,
         }
@@ -302,6 +317,8 @@ struct ScenarioKind {
     /// Events at a high rate, and a clear for each.
     misses_clears: bool,
     journals_kept: u64,
+    /// Small journals: a few events fill one.
+    holds_events: bool,
 }
 
 /// Draws the text of a small scenario with short times. Returns the most events in progress of a collector, too.
@@ -312,7 +329,7 @@ fn scenario(
     loggers: u64,
     kind: ScenarioKind,
 ) -> (String, u64) {
-    let ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept } = kind;
+    let ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept, holds_events } = kind;
     let mut pick = |least, most| between(random, least, most);
     // More events in progress fill the memory, or allow a high rate.
     let (more_units, factor) = match (is_scarce, misses_clears) {
@@ -366,7 +383,10 @@ fn scenario(
             shipping
         },
         [8, 64, 500][pick(0, 2) as usize],
-        [0, 2, 16][pick(0, 2) as usize],
+        match pick(0, 2) {
+            _ if holds_events => 2,
+            size => [0, 2, 16][size as usize],
+        },
     );
     (text, units + shipping)
 }

@@ -73,6 +73,9 @@ pub enum WorldFailure {
         /// Name of the process.
         process: String,
     },
+    /// All processes have ended, and these events were assigned and never finished. An audit proves nothing about events
+    /// whose journals were deleted.
+    Unfinished(Vec<u64>),
     /// A system without faults lost a connection.
     LostConnection(String),
     /// The system did not stop in order.
@@ -112,6 +115,7 @@ impl fmt::Display for WorldFailure {
             Self::Stopped { process } => {
                 write!(out, "{process} waits, and does not read from a peer although there is memory")
             }
+            Self::Unfinished(events) => write!(out, "events were assigned and never finished: {events:?}"),
             Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
@@ -234,6 +238,17 @@ pub(crate) struct EventProgress {
 }
 
 impl EventProgress {
+    /// Returns the number of finished events.
+    #[cfg(test)]
+    pub(crate) fn finished(&self) -> usize {
+        self.completed.len()
+    }
+
+    /// Returns the assigned events that were not finished.
+    fn open(&self) -> impl Iterator<Item = u64> {
+        (0..self.assigned).filter(|event| !self.completed.contains(event))
+    }
+
     /// Returns true if an event was finished that was assigned after the first `assigned` ones.
     pub(crate) fn completed_after(&self, assigned: u64) -> bool {
         self.completed.last().is_some_and(|&event| event >= assigned)
@@ -249,8 +264,12 @@ fn journals(machine: &HostMachine, folder: &Path) -> Vec<std::path::PathBuf> {
 
 /// Reads the progress of the events from the supervisors' journals.
 pub(crate) fn progress(world: &World) -> EventProgress {
+    progress_since(world, EventProgress::default())
+}
+
+/// As [`progress`], and adds what journals said that are deleted meanwhile.
+pub(crate) fn progress_since(world: &World, mut progress: EventProgress) -> EventProgress {
     let machine = world.audit_machine();
-    let mut progress = EventProgress::default();
     let supervisors = world.folders().into_iter().filter(|(place, ..)| place.role == Role::Supervisor);
     for path in supervisors.flat_map(|(_, folder, _)| journals(&machine, &folder)) {
         // A journal that cannot be read is a finding of the audit.
@@ -269,12 +288,17 @@ pub(crate) fn progress(world: &World) -> EventProgress {
 pub(crate) fn not_recovered(world: &World) -> WorldFailure {
     let progress = progress(world);
     let assigned = progress.assigned;
-    let open = (0..assigned).filter(|event| !progress.completed.contains(event)).take(5);
-    let open: Vec<u64> = open.collect();
+    let open: Vec<u64> = progress.open().take(5).collect();
     WorldFailure::NotRecovered(format!(
         "{assigned} events assigned, not finished {open:?}; {}",
         running(world)
     ))
+}
+
+/// Checks that no event is open when all processes have ended.
+pub(crate) fn check_finished(seen: &EventProgress) -> Result<(), WorldFailure> {
+    let open: Vec<u64> = seen.open().collect();
+    if open.is_empty() { Ok(()) } else { Err(WorldFailure::Unfinished(open)) }
 }
 
 /// Returns the failure of a system that lost a supervisor and assigns nothing, with its state.

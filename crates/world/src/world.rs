@@ -16,7 +16,7 @@ use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
 use crate::plan::{InjectedFault, ProcessPlace, WorldPlan};
 use crate::shared::{Core, Host, SharedCore, WorldStep, instant, nanoseconds};
-use crate::verdict::{self, WorldFailure};
+use crate::verdict::{self, EventProgress, WorldFailure};
 
 pub(crate) const MS: u64 = 1_000_000;
 /// The interval of the check of progress.
@@ -116,6 +116,8 @@ pub(crate) struct World {
     pub(crate) pair_loss: Option<PairLoss>,
     /// True if the system was complete after its faults.
     has_recovered: bool,
+    /// Progress by journals, also by those that are deleted meanwhile (`note_progress`).
+    pub(crate) seen: EventProgress,
     /// Turns of processes after which a peer waited for its part of the memory.
     pub(crate) peer_stops: u64,
 }
@@ -158,6 +160,7 @@ impl World {
             pairing_loss: None,
             pair_loss: None,
             has_recovered: false,
+            seen: EventProgress::default(),
             peer_stops: 0,
         }
     }
@@ -198,6 +201,8 @@ impl World {
                 return Err(WorldFailure::Livelock { count });
             }
         }
+        self.note_progress();
+        verdict::check_finished(&self.seen)?;
         let assigned = verdict::audit(self)?;
         let core = self.shared.lock();
         Ok(WorldReport {
@@ -457,6 +462,7 @@ impl World {
 
     fn look(&mut self, now: u64) -> Result<(), WorldFailure> {
         verdict::check_sockets(self)?;
+        self.note_progress();
         if let Some((until, assigned)) = self.resumes.filter(|_| self.is_working()) {
             if verdict::progress(self).assigned > assigned {
                 self.resumes = None;
