@@ -241,6 +241,8 @@ metrics! {
     offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
     /// Events that were never assigned.
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
+    /// Copies of damaged files in the folder of stored events.
+    damaged_copies: Gauge, "damaged_copies", "Copies of damaged files (PROCESS-STREAM-NUMBER.damaged), which stay until they are deleted by hand", None, LOGGER;
     /// 1 while the disk is full, 0 otherwise.
     disk_full: Gauge, "disk_full", "1 while the disk is full", None, LOGGER;
     /// 1 while writes fail for another reason than a full disk, 0 otherwise.

@@ -29,6 +29,7 @@ mod stand_in;
 pub use file::{StoreConfig, WRITING, stream_name};
 use file::{file_header, finish, into_io, place, room_file};
 pub use recover::LastAcknowledged;
+use recover::Recovered;
 pub(crate) use scan::{DamagedPlace, scan, sound};
 use stand_in::{InvalidEvents, with_stand_ins};
 
@@ -85,6 +86,8 @@ pub struct EventStore {
     done: Receiver<Stored>,
     runner: Option<Runner>,
     file_bytes: Arc<AtomicU64>,
+    machine: HostMachine,
+    copies: Vec<PathBuf>,
 }
 
 /// Runs the [`StoreTask`].
@@ -108,7 +111,7 @@ impl EventStore {
         wake: Wake,
     ) -> io::Result<Self> {
         machine.create_folder(&config.folder)?;
-        let next_number = recover::recover(machine, &config, earlier)?;
+        let Recovered { next_number, copies } = recover::recover(machine, &config, earlier)?;
         let (jobs, todo) = channel();
         let (sender, done) = channel();
         let file_bytes = Arc::new(AtomicU64::new(config.file_bytes));
@@ -137,7 +140,8 @@ impl EventStore {
                 Runner::HostMachine(task)
             }
         };
-        Ok(Self { jobs: Some(jobs), done, runner: Some(runner), file_bytes })
+        let machine = machine.clone();
+        Ok(Self { jobs: Some(jobs), done, runner: Some(runner), file_bytes, machine, copies })
     }
 
     /// Passes an event to the thread.
@@ -151,6 +155,11 @@ impl EventStore {
     /// Finishes files at this size from now on.
     pub fn set_file_bytes(&self, bytes: u64) {
         self.file_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the number of copies of damaged files, without those that were deleted meanwhile.
+    pub fn damaged_copies(&self) -> usize {
+        self.copies.iter().filter(|copy| self.machine.exists(copy).unwrap_or(true)).count()
     }
 
     /// Returns the next result; `None` if there is none.

@@ -177,6 +177,7 @@ impl RoleNode for LoggerNode {
         metrics::set(&metrics.stand_ins, counters.stand_ins);
         metrics::set(&metrics.offers_refused, counters.refused);
         metrics::set(&metrics.unassigned, self.unassigned);
+        metrics::level(&metrics.damaged_copies, self.store.damaged_copies() as u64);
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::level(&metrics.disk_full, u64::from(self.disk == DiskState::Full));
         metrics::level(&metrics.disk_failing, u64::from(matches!(self.disk, DiskState::Failing(_))));

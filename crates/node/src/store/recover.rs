@@ -51,7 +51,16 @@ impl EarlierLines for LastAcknowledged {
     }
 }
 
-/// Finishes the files of an earlier life. Returns the number of the next file.
+/// Result of a start in the folder of stored events.
+#[derive(Debug, Default)]
+pub(super) struct Recovered {
+    /// Number of the next file.
+    pub(super) next_number: u32,
+    /// Copies of damaged files, those of earlier starts included.
+    pub(super) copies: Vec<PathBuf>,
+}
+
+/// Finishes the files of an earlier life.
 ///
 /// An incomplete end is cut off. Damaged events in front of undamaged ones are left out. In both cases the file is copied
 /// before, unless nothing that was acknowledged is taken away.
@@ -59,8 +68,8 @@ pub(super) fn recover(
     machine: &HostMachine,
     config: &StoreConfig,
     earlier: &LastAcknowledged,
-) -> io::Result<u32> {
-    let (mut next, mut unfinished) = (0, Vec::new());
+) -> io::Result<Recovered> {
+    let (mut recovered, mut unfinished) = (Recovered::default(), Vec::new());
     let prefix = format!("{}-", config.process);
     for path in machine.list(&config.folder)? {
         if path == room_file(config) {
@@ -75,21 +84,27 @@ pub(super) fn recover(
         let Some((stream, number)) = stem.rsplit_once('-') else { continue };
         let Ok(number) = number.parse::<u32>() else { continue };
         // The number of a copy without its file is used up, too.
-        next = next.max(number + 1);
+        recovered.next_number = recovered.next_number.max(number + 1);
         if kind == REPAIRED || kind == NEW {
             // An earlier start did not complete it.
             machine.remove(&path)?;
+        } else if kind.ends_with(DAMAGED) {
+            recovered.copies.push(path);
         } else if format!(".{kind}") == format!("{DATA}{WRITING}") {
             unfinished.push((path, stream.to_owned(), number));
         }
     }
     for (path, stream, number) in &unfinished {
         let file = Unfinished { machine, config, path, stream, number: *number };
-        if let Some((events, bytes)) = file.recover(earlier)? {
+        if let Some((events, bytes)) = file.recover(earlier, &mut recovered.copies)? {
             tracing::warn!(file = %path.display(), events, bytes, "finished a file of an earlier process");
         }
     }
-    Ok(next)
+    if let Some(first) = recovered.copies.first() {
+        let (copies, first) = (recovered.copies.len(), first.display());
+        tracing::warn!(copies, %first, "copies of damaged files are kept until they are deleted by hand");
+    }
+    Ok(recovered)
 }
 
 /// A file of an earlier process without its end.
@@ -104,7 +119,11 @@ struct Unfinished<'a> {
 impl Unfinished<'_> {
     /// Finishes the file. Returns its numbers of events and bytes; `None` if it is damaged and cannot be repaired now. It stays
     /// as it is then.
-    fn recover(&self, earlier: &LastAcknowledged) -> io::Result<Option<(u32, u64)>> {
+    fn recover(
+        &self,
+        earlier: &LastAcknowledged,
+        copies: &mut Vec<PathBuf>,
+    ) -> io::Result<Option<(u32, u64)>> {
         let bytes = self.machine.read(self.path)?;
         let found = scan(&bytes);
         let streams = [EventStream::Physics, EventStream::Debug];
@@ -113,14 +132,14 @@ impl Unfinished<'_> {
             let (places, first) = (found.faults.len(), found.faults.first().map(|place| &place.first));
             let file = self.path.display();
             tracing::error!(%file, places, first, "an unfinished file is damaged; its undamaged events are kept");
-            let rebuilt = self.keep_damaged(&bytes).and_then(|_| self.rebuild(&bytes, &found));
+            let rebuilt = self.keep_damaged(&bytes, copies).and_then(|()| self.rebuild(&bytes, &found));
             return Ok(self.or_leave(rebuilt));
         }
         if !found.faults.is_empty() && !stream.is_some_and(|stream| earlier.is_in(stream, &found)) {
             // Not necessarily incomplete: the last acknowledged event may be damaged.
             let file = self.path.display();
             tracing::warn!(%file, first = found.faults[0].first, "cuts off the damaged end of a file");
-            if self.or_leave(self.keep_damaged(&bytes)).is_none() {
+            if self.or_leave(self.keep_damaged(&bytes, copies)).is_none() {
                 return Ok(None);
             }
         }
@@ -187,13 +206,14 @@ impl Unfinished<'_> {
         Ok((found.events.len() as u32, size))
     }
 
-    /// Keeps a copy of the file, which no later start removes.
-    fn keep_damaged(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Keeps a copy of the file, which no later start removes, and adds its path to `copies`.
+    fn keep_damaged(&self, bytes: &[u8], copies: &mut Vec<PathBuf>) -> io::Result<()> {
         let mut kept = self.with_extension(DAMAGED);
         for copy in 2_u32.. {
             if !self.machine.exists(&kept)? {
                 self.replace(&self.with_extension(NEW), &kept, bytes)?;
                 tracing::warn!(copy = %kept.display(), "copied a damaged file");
+                copies.push(kept);
                 break;
             }
             // An earlier start may have ended behind this step.

@@ -346,6 +346,23 @@ fn an_interrupted_repair_is_repeated() {
     }
 }
 
+/// The number that a metric shows. A copy of a copy's number has a number of its own in front.
+#[test]
+fn copies_of_damaged_files_count_until_they_are_deleted() {
+    let mut bytes = unfinished();
+    let second = scan::range(&scan(&bytes).events[1]);
+    bytes[second.end - 20] ^= 1;
+    let machine = machine_with(&bytes);
+    machine.disk.lock().unwrap().files.insert("/data/logger-0-debug-00007.2.damaged".into(), vec![1]);
+    machine.disk.lock().unwrap().files.insert("/data/logger-1-debug-00007.damaged".into(), vec![1]);
+    let store = start_after(&machine, &acknowledged(4));
+    assert_eq!(store.damaged_copies(), 2);
+    machine.disk.lock().unwrap().files.remove(Path::new(KEPT));
+    assert_eq!(store.damaged_copies(), 1);
+    drop(store);
+    assert_eq!(start_after(&machine, &acknowledged(4)).damaged_copies(), 1);
+}
+
 /// A number is used once, even if only a copy of its file is left.
 #[test]
 fn the_number_of_a_copy_is_not_taken_again() {

@@ -181,6 +181,8 @@ pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
                 (false, true) => "FAILING",
                 (false, false) => "ok",
             };
+            let copies = one.gauge("fanin_damaged_copies").filter(|&copies| copies > 0.0);
+            let copies = copies.map_or_else(String::new, |copies| format!(", {copies:.0} damaged"));
             vec![
                 rate(one, "fanin_events_stored_total"),
                 size(one, "fanin_stored_bytes_total"),
@@ -188,7 +190,7 @@ pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
                 level(one, "fanin_events_stored_debug_total"),
                 level(one, "fanin_offers_refused_total"),
                 level(one, "fanin_events_store_failed_total"),
-                disk.to_owned(),
+                format!("{disk}{copies}"),
             ]
         });
     vec![supervisors, collectors, readouts, loggers]
