@@ -176,8 +176,8 @@ mod tests {
     }
 
     /// The transfers that are due within ten seconds, each taken at its time.
-    fn of_ten_seconds(mut source: BackgroundSource) -> std::vec::Vec<Transfer> {
-        let mut all = std::vec::Vec::new();
+    fn of_ten_seconds(mut source: BackgroundSource) -> Vec<Transfer> {
+        let mut all = Vec::new();
         while let Some(due) = source.poll_deadline().filter(|&due| due < Instant::START + EACH * 10_000) {
             source.handle_deadline(due);
             all.extend(source.poll_transmit());
@@ -203,7 +203,7 @@ mod tests {
         let on_time = of_ten_seconds(transfers(500_000, 3));
         let mut late = transfers(500_000, 3);
         late.handle_deadline(Instant::START + EACH * 10_000);
-        let all: std::vec::Vec<Transfer> = std::iter::from_fn(|| late.poll_transmit()).collect();
+        let all: Vec<Transfer> = std::iter::from_fn(|| late.poll_transmit()).collect();
         assert_eq!(all, on_time);
         assert_ne!(all, of_ten_seconds(transfers(500_000, 4)));
     }
