@@ -1,7 +1,5 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
-use std::sync::Arc;
-
 use fanin_network::{LinkLosses, Network, PortIndex};
 use fanin_queueing::MemoryLevel;
 use fanin_recording::{EndpointCounts, MessageStep, PortLevel, RingVisitor, RunTotals};
@@ -23,7 +21,6 @@ const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 /// One end of a connection.
 pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
-    config: Arc<Config>,
     /// The first step of the path of the end's frames.
     pub(crate) route: PathStep,
     /// The workload's number of the end's host.
@@ -58,9 +55,9 @@ pub(crate) struct Engine {
     now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) fabric: Fabric,
-    config: Arc<Config>,
+    config: Config,
     /// The settings of background connections, and the first of their ends.
-    background: (Arc<Config>, EndIndex),
+    background: (Config, EndIndex),
     ends: Vec<ConnectionEnd>,
     payload: PayloadBytes,
     /// Payload bytes that have arrived over each port's link at their destination.
@@ -73,6 +70,12 @@ pub(crate) struct Engine {
     awake: Vec<EndIndex>,
     /// The hosts' part of the round-trip time that connections know from earlier traffic; `None` without earlier traffic.
     warm_response: Option<Duration>,
+}
+
+/// Returns the settings of an end, of those of the workload and those of background connections with their first end.
+#[inline]
+const fn chosen<'a>(own: &'a Config, background: &'a (Config, EndIndex), end: EndIndex) -> &'a Config {
+    if end >= background.1 { &background.0 } else { own }
 }
 
 impl Engine {
@@ -93,8 +96,8 @@ impl Engine {
                 Ties::new(network, seed),
             ),
             fabric: Fabric::new(network, seed)?,
-            background: (Arc::new(config.clone()), EndIndex::MAX),
-            config: Arc::new(config),
+            background: (config.clone(), EndIndex::MAX),
+            config,
             ends: Vec::new(),
             payload: PayloadBytes::default(),
             port_payload: vec![0; 2 * network.links.len()],
@@ -124,13 +127,19 @@ impl Engine {
     }
 
     /// Returns the settings of the workload's endpoints.
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) const fn config(&self) -> &Config {
         &self.config
     }
 
     /// Sets the TCP of background connections. `first` is the first of their ends; they are opened last.
     pub(crate) fn set_background(&mut self, config: Config, first: EndIndex) {
-        self.background = (Arc::new(config), first);
+        self.background = (config, first);
+    }
+
+    /// Returns the settings of an end.
+    #[inline]
+    fn config_of(&self, index: EndIndex) -> &Config {
+        chosen(&self.config, &self.background, index)
     }
 
     /// Returns true if an end belongs to a background connection. Techniques do not act on such ends.
@@ -146,7 +155,7 @@ impl Engine {
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
         let is_background = self.is_background(self.ends.len() as EndIndex);
-        let config = if is_background { &self.background.0 } else { &self.config };
+        let config = self.config_of(self.ends.len() as EndIndex);
         let endpoint = match self.warm_response.filter(|_| !is_background) {
             Some(response) => {
                 Endpoint::warm(config, config.receive_window / u32::from(config.mss), handshake + response)
@@ -154,11 +163,10 @@ impl Engine {
             None => Endpoint::established(config, handshake),
         };
         for end in 0..2 {
-            let (mut endpoint, config) = (endpoint.clone(), Arc::clone(config));
+            let mut endpoint = endpoint.clone();
             endpoint.set_salt(salts[end]);
             let (route, host) = (routes[end], hosts[end]);
-            let (is_traced, timer_at) = (false, u64::MAX);
-            self.ends.push(ConnectionEnd { endpoint, config, route, host, is_traced, timer_at });
+            self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
         }
     }
 
@@ -190,8 +198,8 @@ impl Engine {
 
     /// Bounds the congestion window of an end by a window of its path.
     pub(crate) fn limit_window(&mut self, index: EndIndex, window: u32) {
-        let end = &mut self.ends[index as usize];
-        end.endpoint.limit_window(&end.config, window);
+        let config = chosen(&self.config, &self.background, index);
+        self.ends[index as usize].endpoint.limit_window(config, window);
     }
 
     /// Returns the frames that have arrived over any link, and the payload bytes that have arrived at their destinations.
@@ -242,21 +250,25 @@ impl Engine {
         self.fabric.accept(&mut self.schedule, frame);
     }
 
-    /// Hands the segment of a frame to its endpoint. Returns the bytes that the endpoint has received in order.
-    pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) -> u64 {
+    /// Hands the segment of a frame to its endpoint. Returns the bytes that the endpoint has received in order. The caller says
+    /// whether the end belongs to a background connection, so that runs without any do not ask.
+    pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize, is_background: bool) -> u64 {
+        let config = if is_background { &self.background.0 } else { &self.config };
         let segment = self.fabric.segment(place);
         let end = &mut self.ends[index as usize];
-        end.endpoint.handle_segment(&end.config, Instant::new(self.now), segment);
+        end.endpoint.handle_segment(config, Instant::new(self.now), segment);
         end.endpoint.delivered()
     }
 
-    /// Writes the endpoint's next segment into the free place of the fabric; returns the place and the kind of segment written.
+    /// Writes the endpoint's next segment into the free place of the fabric; returns the place and the kind of segment written. The
+    /// caller says whether the end belongs to a background connection.
     #[inline(always)]
-    pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
+    pub(crate) fn write_segment(&mut self, index: EndIndex, is_background: bool) -> (u32, Written) {
+        let config = if is_background { &self.background.0 } else { &self.config };
         let place = self.fabric.free_place();
         let segment = self.fabric.segment_mut(place as usize);
         let end = &mut self.ends[index as usize];
-        let written = end.endpoint.write_transmit(&end.config, Instant::new(self.now), segment);
+        let written = end.endpoint.write_transmit(config, Instant::new(self.now), segment);
         if written != Written::Nothing {
             self.payload.sent += u64::from(segment.payload);
         }
@@ -315,7 +327,8 @@ impl Engine {
             return None;
         }
         let timeouts = end.endpoint.timeouts();
-        end.endpoint.handle_deadline(&end.config, Instant::new(self.now));
+        let config = chosen(&self.config, &self.background, index);
+        end.endpoint.handle_deadline(config, Instant::new(self.now));
         let is_late = end.endpoint.timeouts() > timeouts;
         let probes = end.endpoint.owes_probe().then_some(MessageStep::Probe);
         if is_late { Some(MessageStep::Timeout) } else { probes }
@@ -329,8 +342,7 @@ impl Engine {
 
     /// Returns the counters of an endpoint.
     pub(crate) fn stats(&self, index: EndIndex) -> Stats {
-        let end = &self.ends[index as usize];
-        end.endpoint.stats(&end.config)
+        self.ends[index as usize].endpoint.stats(self.config_of(index))
     }
 
     /// Returns the ends of the workload's connections, and those of background connections.
@@ -341,7 +353,7 @@ impl Engine {
     /// Returns the counters of the workload's endpoints that sent more than one segment.
     pub(crate) fn senders(&self) -> impl Iterator<Item = Stats> {
         let own = self.split_ends().0.iter();
-        own.map(|end| end.endpoint.stats(&end.config)).filter(|stats| stats.segments > 1)
+        own.map(|end| end.endpoint.stats(&self.config)).filter(|stats| stats.segments > 1)
     }
 
     /// Returns the sums over the whole network at the present time.
@@ -380,7 +392,7 @@ impl Engine {
             let [one, other] = [&ends[0].endpoint, &ends[1].endpoint];
             let is_played = played.has_end(first) && played.has_end(peer(first));
             for (sender, receiver) in [(one, other), (other, one)].into_iter().filter(|_| is_played) {
-                sender.assert_conserved(&ends[0].config);
+                sender.assert_conserved(self.config_of(first));
                 assert!(receiver.delivered() <= sender.written(), "more was delivered than written");
                 assert!(sender.acked() <= receiver.delivered(), "more was acknowledged than delivered");
             }

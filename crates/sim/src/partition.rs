@@ -314,8 +314,9 @@ impl<W: HostWorkload> Partition<W> {
             transport.handle_packet(engine, index, place);
             transport.delivered(index)
         } else {
-            let delivered = engine.handle_segment(index, place);
-            if self.techniques.act() && !engine.is_background(index) {
+            let is_background = W::HAS_BACKGROUND && engine.is_background(index);
+            let delivered = engine.handle_segment(index, place, is_background);
+            if self.techniques.act() && !is_background {
                 self.techniques.on_segment(engine, index, payload, wire_bytes);
             }
             delivered
@@ -426,9 +427,10 @@ impl<W: HostWorkload> Partition<W> {
         if let Some(transport) = self.techniques.transport(engine, index) {
             return transport.pump(engine, index);
         }
-        let acts = self.techniques.act() && !engine.is_background(index);
+        let is_background = W::HAS_BACKGROUND && engine.is_background(index);
+        let acts = self.techniques.act() && !is_background;
         loop {
-            let (place, written) = engine.write_segment(index);
+            let (place, written) = engine.write_segment(index, is_background);
             if written == Written::Nothing {
                 break;
             }

@@ -49,7 +49,7 @@ impl Ties {
                 self.hosts[host] = port.rotate_left(1);
             }
         }
-        ends.map(|end| (mix(self.seed ^ end) >> 32) as u32)
+        ends.map(|end| ((self.seed ^ end) >> 32) as u32)
     }
 
     /// Returns the part of all ranks that depends on the instant only.

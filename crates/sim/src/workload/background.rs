@@ -89,6 +89,8 @@ impl<W: HostWorkload> WithBackground<W> {
 }
 
 impl<W: HostWorkload> HostWorkload for WithBackground<W> {
+    const HAS_BACKGROUND: bool = true;
+
     type Message = MixedMessage<W::Message>;
 
     fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<Self::Message>) {

@@ -12,6 +12,8 @@ use crate::techniques::MessageKind;
 ///
 /// Applications choose the numbers of their hosts; the numbers only distinguish the hosts' deadlines.
 pub(crate) trait HostWorkload {
+    /// True if background connections may exist. A constant, so that hops of other runs do not ask for them.
+    const HAS_BACKGROUND: bool = false;
     /// The content of a message.
     type Message;
 
