@@ -39,11 +39,9 @@ PAIRS_AT_ONCE, LOSSES_AT_ONCE, KERNEL_AT_ONCE = 300, 50, 4
 # The least share of drawn cases that must agree on incast, and the most that a median of at least five may be
 # off. On record 96 % agree: of 20 cases fewer than 16 do by chance in one night of 700.
 INCAST_LEAST = 0.8
-MEDIANS_MOST = {
-    "mean without incast": 10.0,
-    "goodput with incast": 25.0,
-    "mean of event building with incast": 50.0,
-}
+MEDIANS_MOST = {"mean without incast": 10.0, "goodput with incast": 25.0}
+# Their errors may be twice as large: few cases build events in collapse.
+MEDIANS_MOST |= {"mean of event building with incast": 50.0}
 # The least share of servers that must send as the kernel does; docs/engineering/kernel.md names what differs.
 KERNEL_LEAST = 0.5
 # Seconds beyond its own after which a run is cut off: it may have to build, and to end in order.
@@ -378,9 +376,7 @@ PARTS = (
     ),
     each_night("laws", 0.02, "laws between runs, on new random scenarios", laws),
     each_night("losses", 0.01, "random losses in ns-3, where it is installed", losses),
-    Part(
-        "crosscheck", 0.03, "cells of the incast and a rack in ns-3, where it is installed", crosscheck, CLI
-    ),
+    Part("crosscheck", 0.03, "cells of the incast and a rack in ns-3, where installed", crosscheck, CLI),
     Part("packetdrill", 0.01, "packetdrill's scripts in FANIN_PACKETDRILL", packetdrill),
     each_night("kernel", 0.01, "random losses on this machine's kernel", kernel),
     each_night("family", 0.07, "paced credits: named targets, 100 random systems", family, CLI),

@@ -219,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 own = ours(endpoint, options.mss, lost, pattern)
             except GaveUpError:
-                # ns-3 is told to try on (`DataRetries`).
+                # ns-3 goes on: `DataRetries` is raised.
                 given_up += 1
                 continue
             seconds = max(0.001, (own[-1][0] - START) / 1e9)

@@ -37,7 +37,7 @@ COMPARABLE = {
 }
 # ns-3 takes minutes for these.
 TIMES = {"run.warmup": "0 s", "run.duration": "300 ms"}
-# What `rack.cc` plays, beyond its arguments.
+# Settings that `rack.cc` has without arguments.
 PLAYED = {
     "workload.kind": "event-building",
     "workload.fraction": "1",

@@ -9,6 +9,7 @@ mod interrupt;
 mod output;
 mod predicted;
 mod summary;
+mod threads;
 mod token;
 
 use std::process::ExitCode;

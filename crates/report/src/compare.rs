@@ -9,7 +9,7 @@ use crate::Summary;
 pub struct Goals {
     /// Mean time, where neither side has incast.
     pub mean: f64,
-    /// Where both sides have incast: goodput, or the mean time of event building, whose goodput follows from the rate of
+    /// Goodput, where both sides have incast. For event building the mean time, since its goodput follows from the rate of
     /// events.
     pub incast_figure: f64,
     /// Largest occupancy of a queue.

@@ -135,8 +135,8 @@ impl Fabric {
         self.ports[from as usize].crossing(&self.ports[to as usize])
     }
 
-    /// Returns the ports at the next switch, the connection end and the segment's place of a frame that arrives over a port's
-    /// link; `None` if a host is at its far end.
+    /// Returns the ports at the next switch, the connection end and the segment's place of a frame that arrives over a link.
+    /// `None` if a host is at its far end.
     pub(crate) fn peek_forward(&self, port: PortIndex, parcel: Parcel) -> Option<(Crossing, u32, usize)> {
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))

@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::kept::{KeptResults, labelled};
 use super::sim;
 use crate::columns::aligned;
-use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
+use crate::threads::threads_or_cores;
 
 /// The system of the thesis, behind both switches at both rates.
 const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];

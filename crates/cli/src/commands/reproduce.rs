@@ -9,10 +9,10 @@ use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
-use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
+use crate::threads::threads_or_cores;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin reproduce I0 --duration \"1 s\"

@@ -13,10 +13,10 @@ use indicatif::ProgressBar;
 
 use crate::commands::source::Source;
 use crate::commands::sweep::Sweep;
-use crate::commands::threads_or_cores;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use crate::predicted::predict;
+use crate::threads::threads_or_cores;
 use crate::{build_info, interrupt, summary};
 
 /// Bytes of memory from which a run's need is printed before it starts, also without a terminal.

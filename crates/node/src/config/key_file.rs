@@ -38,6 +38,14 @@ pub fn is_open_to_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o006 != 0)
 }
 
+/// Settings of the file for authentication.
+#[derive(Debug)]
+pub(super) struct Authentication {
+    pub(super) key: Option<PathBuf>,
+    pub(super) key_previous: Option<PathBuf>,
+    pub(super) insecure: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;

@@ -23,7 +23,7 @@ use crate::machine::HostMachine;
 use address::expand;
 pub use address::{listen_addresses, port};
 pub use error::ConfigError;
-use key_file::read_key;
+use key_file::{Authentication, read_key};
 pub use key_file::{TlsFiles, is_open_to_others};
 pub use predicted::{PredictedBand, PredictedBands};
 pub(crate) use reload::waiting_for_restart;
@@ -155,14 +155,6 @@ pub struct System {
     pub machine: HostMachine,
 }
 
-/// Settings of the file for authentication.
-#[derive(Debug)]
-struct Authentication {
-    key: Option<PathBuf>,
-    key_previous: Option<PathBuf>,
-    insecure: bool,
-}
-
 impl System {
     /// Reads a system's file, and the scenario that it names.
     ///
@@ -185,7 +177,7 @@ impl System {
     /// Does the same without the keys, which not every user may read.
     ///
     /// # Errors
-    /// As [`System::load`], except for keys.
+    /// As of [`System::load`], except for keys.
     pub fn load_without_keys(path: &Path) -> Result<Self, ConfigError> {
         Self::read(path).map(|(system, _)| system)
     }

@@ -1,4 +1,4 @@
-//! What roles and switches lost, by cause.
+//! Losses of roles and switches, by cause.
 
 use super::roles::name;
 use super::series::MetricSeries;

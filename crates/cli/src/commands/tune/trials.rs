@@ -13,8 +13,8 @@ use indicatif::ProgressBar;
 use crate::commands::live::{self, LiveEnd, ResultFolder};
 use crate::commands::sim;
 use crate::commands::source::Source;
-use crate::commands::threads_or_cores;
 use crate::failure::Failure;
+use crate::threads::threads_or_cores;
 use crate::{interrupt, output};
 
 /// Runs of a trial before the search ends, because the machine was the bottleneck in each.

@@ -203,8 +203,8 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
          profile `linux-6` and ten seeds. It is run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
          behind the software switch. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
-         Goals of a case: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %;\n\
-         the goodput of event building follows from its rate, so that its mean is held to these 25 %. The deepest queue is within\n\
+         Goals of a case: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %.\n\
+         The goodput of event building follows from its rate, so that its mean is held to these 25 %. The deepest queue is within\n\
          15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
          Measured on {}, Linux {}{}{}. {}.{}{}\n\n",
