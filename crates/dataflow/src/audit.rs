@@ -20,6 +20,8 @@ struct Life {
     completed: u32,
     stored: u32,
     reassigned: u32,
+    /// It was assigned as an event of a lost collector. The record of its loss may be in a journal that was deleted.
+    was_lost: bool,
     resent: bool,
     outcome: Option<Outcome>,
 }
@@ -110,7 +112,10 @@ impl Auditor {
         }
         let life = self.events.entry(record.event).or_default();
         match record.step {
-            EventStep::Assigned { .. } => life.assigned += 1,
+            EventStep::Assigned { direct, .. } => {
+                life.assigned += 1;
+                life.was_lost |= direct;
+            }
             EventStep::Reassigned { .. } => life.reassigned += 1,
             EventStep::Completed { outcome, .. } => {
                 life.completed += 1;
@@ -164,7 +169,7 @@ impl Auditor {
 impl Life {
     /// Returns the outcome of an event that keeps the rule, and true if the event must be on disk.
     fn check(&self, event: L1Id, loggers: bool) -> Result<(Outcome, bool), AuditError> {
-        let Self { assigned, completed, stored, reassigned, resent, outcome } = *self;
+        let Self { assigned, completed, stored, reassigned, was_lost, resent, outcome } = *self;
         if assigned == 0 {
             return Err(AuditError::NeverAssigned(event));
         }
@@ -175,7 +180,7 @@ impl Life {
         if completed > 1 {
             return Err(AuditError::CompletedTwice { event, completed });
         }
-        let explained = reassigned > 0 || resent;
+        let explained = reassigned > 0 || was_lost || resent;
         let on_disk = match outcome {
             Outcome::Rejected | Outcome::Accepted => false,
             Outcome::Stored => true,
@@ -235,6 +240,10 @@ mod tests {
         let reassigned = EventStep::Reassigned { from: 0 };
         let debug = completed(Outcome::Debug);
         let totals = audit(&[ASSIGNED, reassigned, ASSIGNED, STORED, debug, STORED]).unwrap();
-        assert_eq!(totals, Totals { assigned: 1, debug: 1, duplicates: 1, ..Totals::default() });
+        let expected = Totals { assigned: 1, debug: 1, duplicates: 1, ..Totals::default() };
+        assert_eq!(totals, expected);
+        // The journal with the first assignment was deleted.
+        let again = EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: true };
+        assert_eq!(audit(&[again, STORED, debug, STORED]), Ok(expected));
     }
 }

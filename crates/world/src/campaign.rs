@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn a_failed_world_counts_in_the_summary() {
         let (mut held, mut failed) = (CampaignProgress::default(), CampaignProgress::default());
-        for seed in 0..5 {
+        // The audit proves nothing about events whose journals were deleted, and does not count them.
+        for seed in (0..).filter(|&seed| !World::new(seed).plan.deletes_journals).take(5) {
             for (all, result) in
                 [(&mut held, run(seed)), (&mut failed, Err(WorldFailure::Livelock { count: 1 }))]
             {

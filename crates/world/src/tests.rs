@@ -361,7 +361,7 @@ fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
         let (at, until) = (400_000_000, 2_700_000_000);
         world.plan.faults = vec![PlannedFault { at, until, kind: InjectedFault::Pause(0) }];
         world.plan.stop_at = 4_000_000_000;
-        (world.plan.is_rolling, world.plan.is_long) = (false, false);
+        (world.plan.is_rolling, world.plan.is_long, world.plan.is_held) = (false, false, false);
         world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         paused += 1;
     }
