@@ -412,7 +412,7 @@ fn ctrl_c_writes_what_was_measured() {
     interrupt_after(&mut child, Duration::from_millis(300));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    // The rows of so many events do not fit in a gigabyte.
+    // The rows of 80 000 seconds need more than a gigabyte.
     let said = stderr(&output);
     let (note, error) = said.split_once('\n').unwrap();
     assert!(

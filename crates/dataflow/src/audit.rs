@@ -20,7 +20,7 @@ struct Life {
     completed: u32,
     stored: u32,
     reassigned: u32,
-    /// It was assigned as an event of a lost collector. The record of its loss may be in a journal that was deleted.
+    /// True if it was assigned as an event of a lost collector. The record of the loss may be in a journal that was deleted.
     was_lost: bool,
     resent: bool,
     outcome: Option<Outcome>,
