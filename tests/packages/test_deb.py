@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import machine
@@ -174,7 +175,7 @@ def test_a_process_that_hangs_is_started_again(host: Machine) -> None:
         unit = f"fanin@{role}.service"
         assert state(host, unit, "Type", "NRestarts", "ActiveState") == ["notify", "0", "active"]
         host.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", unit)
-        report = lambda: host.run("journalctl", "-u", unit, "-n", "20", both=True)  # noqa: B023, E731
+        report = partial(host.run, "journalctl", "-u", unit, "-n", "20", both=True)
         again = lambda: state(host, unit, "NRestarts", "ActiveState") == ["1", "active"]  # noqa: B023, E731
         wait_for(again, f"{unit} is started again", report)
         assert "Watchdog timeout" in report()
