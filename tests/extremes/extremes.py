@@ -326,9 +326,9 @@ def interrupt(process: subprocess.Popen[str], seconds: float) -> None:
 
 
 def names(error: str, case: Case) -> bool:
-    """Return whether an error names in full one of the keys that are at their extremes."""
+    """Return whether an error names one of the case's keys in full."""
     return TOO_LARGE_NETWORK in error or any(
-        re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", error) for key in case.keys
+        re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", error) for key, _ in case.sets
     )
 
 
