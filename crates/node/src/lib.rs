@@ -20,6 +20,7 @@
 pub mod audit;
 pub mod background;
 pub mod barrier;
+mod child;
 pub mod clock;
 pub mod codec;
 pub mod config;

@@ -73,8 +73,8 @@ pub enum WorldFailure {
         /// Name of the process.
         process: String,
     },
-    /// All processes have ended, and these events were assigned and never finished. An audit proves nothing about events
-    /// whose journals were deleted.
+    /// All processes have ended, and these events were assigned and never finished. The audit cannot find that if their
+    /// journals were deleted.
     Unfinished(Vec<u64>),
     /// A system without faults lost a connection.
     LostConnection(String),

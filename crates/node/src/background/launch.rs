@@ -1,18 +1,18 @@
 //! Starts, watches and ends the processes of background traffic.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use fanin_scenario::Loaded;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::config::{BackgroundSystem, source_hosts};
 use super::error::BackgroundError;
 use super::result::{BackgroundResult, read_result};
-use crate::roles::processor::PARENT;
+use crate::child;
 
 /// Maximum time for processes to write their results and end.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -143,7 +143,7 @@ impl LiveBackground {
         self.check()?;
         // Sources end first, so that they count what they have sent.
         for processes in [&mut self.sources, &mut self.sinks] {
-            processes.iter().for_each(|process| terminate(&process.child));
+            processes.iter().for_each(|process| child::signal(&process.child, Signal::TERM));
             let until = Instant::now() + END_MAX;
             for process in processes {
                 while Instant::now() < until && matches!(process.child.try_wait(), Ok(None)) {
@@ -172,20 +172,8 @@ impl Drop for LiveBackground {
     }
 }
 
-fn terminate(child: &Child) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // The child has not been waited for, so the kernel has not reused its PID.
-        let _ = kill_process(pid, Signal::TERM);
-    }
-}
-
 fn ended(folder: &Path, process: &str, status: String) -> BackgroundError {
-    let log = fs::read_to_string(log(folder, process)).unwrap_or_default().trim_end().to_owned();
-    BackgroundError::Ended { process: process.to_owned(), status, log }
-}
-
-fn log(folder: &Path, process: &str) -> PathBuf {
-    folder.join("log").join(format!("{process}.log"))
+    BackgroundError::Ended { process: process.to_owned(), status, log: child::read_log(folder, process) }
 }
 
 fn spawn(
@@ -196,14 +184,10 @@ fn spawn(
 ) -> Result<BackgroundProcess, BackgroundError> {
     let name = role.process();
     let fail = |source| BackgroundError::Spawn { process: name.clone(), source };
-    let log = File::create(log(folder, &name)).map_err(fail)?;
     let mut command = Command::new(launch.program);
     let (word, index) = role.words();
     command.arg("node").arg(word).arg(config).args(["--index", &index.to_string()]);
-    command.env(PARENT, std::process::id().to_string());
-    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(fail)?).stderr(log);
-    // Ctrl-C reaches only the parent, which stops the other processes in order.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    child::attach(&mut command, folder, &name).map_err(fail)?;
     let child = launch.place.place(role, command).spawn().map_err(fail)?;
     Ok(BackgroundProcess { name, child })
 }

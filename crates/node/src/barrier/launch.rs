@@ -1,22 +1,22 @@
 //! Starts, watches and ends all processes of a barrier workload on one machine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_scenario::Loaded;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::config::BarrierSystem;
 use super::error::BarrierError;
 use super::result::{AGGREGATOR_FILE, STARTED_FILE, sender_file};
+use crate::child;
 use crate::clock::std_duration;
 use crate::key::{KEY_FILE, write_key};
-use crate::roles::processor::PARENT;
 
 /// Maximum time from the start of the processes to the first round.
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -196,7 +196,7 @@ impl LiveBarrier {
             }
             if (stop.load(Ordering::Relaxed) || Instant::now() >= until) && !is_signalled {
                 is_signalled = true;
-                signal(&self.aggregator.child, Signal::TERM);
+                child::signal(&self.aggregator.child, Signal::TERM);
             }
             if Instant::now() >= until + END_MARGIN {
                 let _ = self.aggregator.child.kill();
@@ -257,7 +257,7 @@ impl LiveBarrier {
     }
 
     fn log_of(&self, process: &str) -> String {
-        fs::read_to_string(log(&self.folder, process)).unwrap_or_default().trim_end().to_owned()
+        child::read_log(&self.folder, process)
     }
 }
 
@@ -274,17 +274,6 @@ fn end(processes: &mut [BarrierProcess]) {
         let _ = process.child.kill();
         let _ = process.child.wait();
     }
-}
-
-fn signal(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // The child has not been waited for, so the kernel has not reused its PID.
-        let _ = kill_process(pid, signal);
-    }
-}
-
-fn log(folder: &Path, process: &str) -> PathBuf {
-    folder.join("log").join(format!("{process}.log"))
 }
 
 fn addresses(launch: &BarrierLaunch<'_>, count: u16) -> Result<Vec<SocketAddr>, BarrierError> {
@@ -307,19 +296,14 @@ fn spawn(
 ) -> Result<BarrierProcess, BarrierError> {
     let name = role.process();
     let fail = |source| BarrierError::Spawn { process: name.clone(), source };
-    let path = log(folder, &name);
     fs::create_dir_all(folder.join("log")).map_err(fail)?;
-    let log = File::create(path).map_err(fail)?;
     let mut command = Command::new(launch.program);
     command.arg("node");
     match role {
         BarrierRole::Aggregator => command.arg("aggregator").arg(config),
         BarrierRole::Sender(index) => command.arg("sender").arg(config).args(["--index", &index.to_string()]),
     };
-    command.env(PARENT, std::process::id().to_string());
-    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(fail)?).stderr(log);
-    // Ctrl-C reaches only the parent, which stops the other processes in order.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    child::attach(&mut command, folder, &name).map_err(fail)?;
     let mut command = match launch.place {
         Some(place) => place.command(role, command),
         None => command,
@@ -341,7 +325,7 @@ mod tests {
     fn a_sender_that_runs_on_after_the_end_is_named_and_killed() {
         let folder = std::env::temp_dir().join(format!("fanin-node-late-{}", std::process::id()));
         fs::create_dir_all(folder.join("log")).unwrap();
-        fs::write(log(&folder, "sender-1"), "waits for its disk\n").unwrap();
+        fs::write(child::log_path(&folder, "sender-1"), "waits for its disk\n").unwrap();
         let mut live = LiveBarrier {
             folder: folder.clone(),
             senders: vec![process("sender-0", "true", &[]), process("sender-1", "sleep", &["600"])],
