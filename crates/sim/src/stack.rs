@@ -35,7 +35,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     };
     config.ecn = transport.ecn;
     config.slow_start_after_idle = transport.slow_start_after_idle;
-    config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
+    config.receive_window = transport.receive_window.get().min(fanin_tcp::RECEIVE_WINDOW_MAX.into()) as u32;
     configure(transport, &mut config);
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
     // The window field has 16 bits.

@@ -4,6 +4,9 @@ use fanin_units::{Duration, Instant};
 
 use crate::segment::{PATH_WINDOW_BYTES, TIMESTAMP_BYTES};
 
+/// Largest receive window, in bytes (RFC 7323 §2.3).
+pub const RECEIVE_WINDOW_MAX: u32 = 1 << 30;
+
 /// The unit of windows and flights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnit {
@@ -299,7 +302,7 @@ pub struct Config {
     pub burst_segments_min: u32,
     /// Generic receive offload: one acknowledgement decision for each burst that arrives whole.
     pub receive_offload: bool,
-    /// Largest receive window in bytes.
+    /// Largest receive window in bytes, at most [`RECEIVE_WINDOW_MAX`].
     pub receive_window: u32,
     /// Receive window at the start, in bytes. It grows by two segments for each full one received (`tcp_grow_window`).
     pub receive_window_initial: u32,

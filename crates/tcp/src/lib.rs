@@ -107,8 +107,9 @@ mod undo;
 
 pub use ca_state::CongestionState;
 pub use config::{
-    Config, CongestionConfig, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection, Reduction,
-    RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation, WindowUnit,
+    Config, CongestionConfig, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
+    RECEIVE_WINDOW_MAX, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters,
+    TimeoutRules, Validation, WindowUnit,
 };
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
 pub use control::Scoreboard;

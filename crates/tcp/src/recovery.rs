@@ -311,7 +311,8 @@ impl Endpoint {
         );
         assert!(self.flight.size > 0, "recovery of nothing");
         self.counters.fast_retransmits += 1;
-        if self.ca_state != CongestionState::Cwr {
+        let was_reducing = self.ca_state == CongestionState::Cwr;
+        if !was_reducing {
             self.start_reduction(config, has_ece);
         }
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
@@ -320,7 +321,10 @@ impl Endpoint {
         recovery.undo.begin(snd_una, retransmitted, config.recovers_as_linux_6());
         recovery.had_partial_ack = false;
         recovery.duplicates = 0;
-        recovery.begin_episode(snd_nxt);
+        // Linux sets the end where the reduction begins (`tcp_init_cwnd_reduction`).
+        if !(was_reducing && config.recovers_as_linux_6()) {
+            recovery.begin_episode(snd_nxt);
+        }
         self.ca_state = CongestionState::Recovery;
         if !self.congestion.models_path() {
             // Pacing delays the first retransmission, too (`tcp_xmit_retransmit_queue`).

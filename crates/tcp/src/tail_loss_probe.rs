@@ -32,6 +32,11 @@ impl ProbeState {
         self.sent.is_some()
     }
 
+    /// Returns true if the outstanding probe was the last segment before `end`.
+    pub(crate) fn ends_at(&self, end: u64) -> bool {
+        self.sent.is_some_and(|(probe_end, _)| probe_end == end)
+    }
+
     /// Ends the wait for the probe's ACK, after a reduction or a timeout.
     pub(crate) fn cancel(&mut self) {
         self.sent = None;

@@ -49,6 +49,9 @@ impl Endpoint {
         recovery.forget_duplicates();
         recovery.undo.watch_timeout(config.undo && (is_fresh || is_repeated));
         self.ca_state = CongestionState::Loss;
+        if config.ecn && config.recovers_as_linux_6() {
+            self.is_cwr_due = true;
+        }
         self.mark_flight_lost(config, now);
         if reduces || is_first || self.congestion.models_path() {
             let path = self.path_state(config);

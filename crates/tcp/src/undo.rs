@@ -108,8 +108,12 @@ impl Endpoint {
     /// Takes a DSACK block that ends at `end` (RFC 2883, RFC 3708; `tcp_check_dsack`).
     pub(crate) fn handle_dsack(&mut self, end: u64) {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
+        let has_reordered = self.reordering.is_seen();
         let recovery = self.recovery_mut();
-        recovery.rack.widen_window(snd_una, snd_nxt);
+        // RACK is not to blame for the copy that a probe sent, nor where nothing has been reordered (`tcp_dsack_seen`).
+        if has_reordered && !recovery.probe.ends_at(end) {
+            recovery.rack.widen_window(snd_una, snd_nxt);
+        }
         let is_spurious = recovery.undo.note_duplicate(end);
         self.counters.spurious += u32::from(is_spurious);
     }

@@ -12,12 +12,14 @@ struct Sender {
     now: u64,
     /// True if a segment has announced a reduction (CWR).
     has_announced: bool,
+    /// Segments sent, retransmissions apart.
+    highest: u64,
 }
 
 impl Sender {
     fn new(config: Config) -> Self {
         let end = Endpoint::new(&config);
-        Self { config, end, now: 0, has_announced: false }
+        Self { config, end, now: 0, has_announced: false, highest: 0 }
     }
 
     fn time(&self) -> Instant {
@@ -35,6 +37,7 @@ impl Sender {
         let mut sent = Vec::new();
         while let Some(segment) = self.end.poll_transmit(&self.config, now) {
             self.has_announced |= segment.flags.contains(Flags::CWR);
+            self.highest = self.highest.max(segment.offset / MSS + 1);
             sent.push(segment.offset / MSS);
         }
         sent
@@ -48,8 +51,13 @@ impl Sender {
     /// Takes an ACK of `ack` segments that echoes `echo`, with SACK blocks in segments. The first reports a duplicate if it ends
     /// at or below `ack`.
     fn ack(&mut self, ack: u64, echo: u32, blocks: &[(u64, u64)]) -> Vec<u64> {
+        self.ack_with(ack, echo, blocks, Flags::default())
+    }
+
+    /// As [`ack`](Self::ack), with further flags.
+    fn ack_with(&mut self, ack: u64, echo: u32, blocks: &[(u64, u64)], flags: Flags) -> Vec<u64> {
         let mut segment =
-            Segment { ack: ack * MSS, window: 1 << 20, flags: Flags::ACK, ..Segment::default() };
+            Segment { ack: ack * MSS, window: 1 << 20, flags: Flags::ACK | flags, ..Segment::default() };
         if self.config.timestamps {
             segment.flags.insert(Flags::TIMESTAMP);
             segment.ts_echo = echo;
@@ -244,6 +252,129 @@ fn the_wider_reordering_window_outlasts_the_recovery() {
     let (narrow, wide) = (wait_of(false), wait_of(true));
     // A quarter of the least round trip more.
     assert!((8_000..=12_000).contains(&(wide - narrow)), "{narrow} {wide}");
+}
+
+// tcp_dsack_seen: a DSACK widens the window only if reordering was seen, and only if no probe sent the duplicate.
+#[test]
+fn a_reported_copy_widens_no_window_where_nothing_was_reordered() {
+    let wait_of = |with_report: bool| {
+        let mut sender = started(without_probe(), 40_000);
+        sender.now += 40_000;
+        let stamp = sender.stamp();
+        let report: &[(u64, u64)] = if with_report { &[(9, 10)] } else { &[] };
+        sender.ack(10, stamp, report);
+        sender.now += 1_000;
+        sender.ack(30, stamp, &[]);
+        let stamp = sender.stamp();
+        sender.now += 40_000;
+        sender.ack(30, stamp, &[(31, 32)]);
+        let begin = sender.now;
+        assert_eq!(sender.wait()[0], 30);
+        sender.now - begin
+    };
+    assert_eq!(wait_of(true), wait_of(false));
+}
+
+// tcp_enter_loss announces the reduction (tcp_ecn_queue_cwr).
+#[test]
+fn a_timeout_is_announced() {
+    let mut sender = started(Config { ecn: true, ..without_probe() }, 40_000);
+    sender.has_announced = false;
+    assert_eq!(sender.wait(), [10]);
+    assert!(!sender.has_announced, "a retransmission announces nothing");
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(30, stamp, &[]);
+    assert!(sender.has_announced);
+}
+
+// tcp_init_cwnd_reduction sets the end of the episode: recovery that begins during a reduction ends with it.
+#[test]
+fn recovery_within_a_reduction_ends_with_it() {
+    let state_of = |is_marked: bool| {
+        let mut sender = started(Config { ecn: true, ..without_probe() }, 40_000);
+        let stamp = sender.stamp();
+        sender.now += 40_000;
+        sender.ack_with(11, stamp, &[], if is_marked { Flags::ECE } else { Flags::default() });
+        let is_reducing = sender.state() == CongestionState::Cwr;
+        assert_eq!(is_reducing, is_marked);
+        let end = 30;
+        for last in 13..=15 {
+            sender.ack(11, stamp, &[(12, last)]);
+        }
+        // Data that was sent after the mark.
+        while sender.highest <= end {
+            let last = sender.highest;
+            sender.now += 100;
+            sender.ack(11, stamp, &[(12, last)]);
+        }
+        assert_eq!(sender.state(), CongestionState::Recovery);
+        sender.ack(end, sender.stamp(), &[]);
+        sender.state()
+    };
+    assert_eq!(state_of(false), CongestionState::Recovery);
+    assert_eq!(state_of(true), CongestionState::Open);
+}
+
+/// Sends one segment of data to `receiver` after `pause` us, by its number. Returns true if it is acknowledged at once.
+fn acknowledges(receiver: &mut Sender, number: u64, pause: u64, flags: Flags) -> bool {
+    receiver.now += pause;
+    let data = Segment {
+        offset: number * MSS,
+        payload: MSS as u16,
+        window: 1 << 20,
+        flags: Flags::ACK | flags,
+        ..Segment::default()
+    };
+    let now = receiver.time();
+    receiver.end.handle_segment(&receiver.config, now, &data);
+    receiver.end.poll_transmit(&receiver.config, now).is_some()
+}
+
+/// A receiver that has used its quick ACKs, so that it delays the ACK of a single segment; and the number of segments that took.
+fn receiver_without_quick_acks(config: Config) -> (Sender, u64) {
+    let mut receiver = Sender::new(config);
+    let mut number = 0;
+    while acknowledges(&mut receiver, number, 10_000, Flags::ECT) {
+        number += 1;
+    }
+    // The next one is the second, and acknowledges both.
+    assert!(acknowledges(&mut receiver, number + 1, 100, Flags::ECT));
+    (receiver, number + 2)
+}
+
+// tcp_send_dupack: the ACK of a segment below the last ACK is none of the quick ones that it starts.
+#[test]
+fn a_duplicate_starts_sixteen_quick_acks_beside_its_own() {
+    let (mut receiver, next) = receiver_without_quick_acks(Config::linux_6());
+    assert!(acknowledges(&mut receiver, 0, 100, Flags::ECT), "a duplicate");
+    let quick = (0..40).take_while(|&it| acknowledges(&mut receiver, next + it, 10_000, Flags::ECT)).count();
+    assert_eq!(quick, 16);
+}
+
+// tcp_dec_quickack_mode since 6.6: data that acknowledges nothing new uses no quick ACK.
+#[test]
+fn data_that_acknowledges_nothing_uses_no_quick_ack() {
+    let mut receiver = Sender::new(Config::linux_6());
+    let before = (0..4).all(|number| acknowledges(&mut receiver, number, 10_000, Flags::ECT));
+    assert!(before);
+    // Later than an answer of an interactive session.
+    receiver.now += 100_000;
+    assert_eq!(receiver.write(8).len(), 8);
+    let quick = (4..60).take_while(|&number| acknowledges(&mut receiver, number, 10_000, Flags::ECT)).count();
+    let (_, all) = receiver_without_quick_acks(Config::linux_6());
+    assert_eq!(quick as u64 + 4, all - 2);
+}
+
+// __tcp_ecn_check_ce: a segment without ECT is a retransmission, and starts two quick ACKs.
+#[test]
+fn a_segment_without_ect_starts_quick_acks() {
+    let quick_after = |flags: Flags| {
+        let (mut receiver, next) = receiver_without_quick_acks(Config { ecn: true, ..Config::linux_6() });
+        acknowledges(&mut receiver, next, 10_000, flags)
+    };
+    assert!(quick_after(Flags::default()));
+    assert!(!quick_after(Flags::ECT));
 }
 
 // tcp_newreno_mark_lost compares with the degree that the connection has learnt.

@@ -22,6 +22,9 @@ impl Receiver {
                 self.enter_quick_acks(QUICK_ACKS_AFTER_MARK);
             }
             self.flags |= ECHO_MARKS;
+        } else if !segment.flags.contains(Flags::ECT) && config.recovers_as_linux_6() {
+            // Without ECT it is most likely a retransmission (`__tcp_ecn_check_ce`).
+            self.enter_quick_acks(QUICK_ACKS_AFTER_MARK);
         }
     }
 

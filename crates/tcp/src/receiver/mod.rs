@@ -192,6 +192,7 @@ impl Receiver {
     #[cold]
     fn handle_out_of_order(&mut self, config: &Config, segment: &Segment, end: u64) {
         let start = segment.offset;
+        let is_scheduled = self.flags & ACK_TIMER != 0;
         self.ack_now();
         if end > self.rcv_nxt {
             self.out_of_order.get_or_insert_default().insert(config, start, end);
@@ -205,6 +206,10 @@ impl Receiver {
             self.out_of_order.get_or_insert_default().report_duplicate(start, end);
         }
         self.enter_quick_acks(QUICK_ACKS_MAX);
+        if config.recovers_as_linux_6() && end < self.rcv_wup && !is_scheduled {
+            // Its own ACK is none of them (`tcp_send_dupack`).
+            self.quick_acks += 1;
+        }
     }
 
     /// Moves RCV.NXT over the ranges that are in order now. Returns true if there was a gap.
@@ -241,7 +246,9 @@ impl Receiver {
         assert!(self.rcv_wup <= self.rcv_nxt, "acknowledged before it was received");
         assert!(self.rcv_nxt <= self.rcv_wnd_end, "received beyond the window");
         segment.ack = self.rcv_nxt;
-        segment.window = (self.rcv_wnd_end - self.rcv_nxt).min(u64::from(u32::MAX)) as u32;
+        let window = self.rcv_wnd_end - self.rcv_nxt;
+        debug_assert!(window <= u64::from(u32::MAX), "windows are at most RECEIVE_WINDOW_MAX");
+        segment.window = window as u32;
         if config.timestamps {
             segment.ts_echo = self.ts_recent;
         }
@@ -259,7 +266,8 @@ impl Receiver {
             return;
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
-        if self.quick_acks > 0 {
+        // Since Linux 6.6 a segment that acknowledges no new data uses no quick ACK (tcp_dec_quickack_mode).
+        if self.quick_acks > 0 && (self.flags & (ACK_NOW | ACK_TIMER) != 0 || !config.recovers_as_linux_6()) {
             self.quick_acks -= 1;
             if self.quick_acks == 0 {
                 self.ato = ATO_MIN;
