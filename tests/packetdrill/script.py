@@ -127,10 +127,14 @@ def parse_options(text: str | None) -> list[tuple[str, list[int]]] | None:
                 raise ScriptError(f"timestamps {part!r}")
             options.append(("TS", [int(match[1]), int(match[2])]))
         elif name in ("mss", "wscale"):
+            if not re.fullmatch(rf"{name}\s+\d+", part.strip()):
+                raise ScriptError(f"option {part.strip()!r}: {name} takes a number")
             options.append((name, [int(words[1])]))
         elif name == "sackOK":
             options.append((name, []))
         elif name == "sack":
+            if not re.fullmatch(r"sack(\s+\d+:\d+)+", part.strip()):
+                raise ScriptError(f"option {part.strip()!r}: sack takes blocks like 1:1001")
             options.append((name, [int(number) for block in words[1:] for number in block.split(":")]))
         else:
             raise UnsupportedError(f"TCP option {name}")

@@ -43,6 +43,8 @@ def test_script(binary: Path, path: Path) -> None:
         ("+0 %{ assert tcpi_snd_cwnd == 11, tcpi_snd_cwnd }%", "not 10"),
         ("+0 read(4, ..., 100) = 7", "expected 7, not -1 EAGAIN"),
         ("+0...0.2 read(4, ..., 100) = 7", "expected 7, not -1 EAGAIN"),
+        ("+0 > . 1:1(0) ack 1 <mss MSS>", "cannot be read: option 'mss MSS': mss takes a number"),
+        ("+0 > . 1:1(0) ack 1 <sack 1>", "cannot be read: option 'sack 1': sack takes blocks like 1:1001"),
     ],
 )
 def test_difference_is_found(binary: Path, line: str, detail: str) -> None:

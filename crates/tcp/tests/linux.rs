@@ -345,7 +345,7 @@ fn receiver_without_quick_acks(config: Config) -> (Sender, u64) {
 
 // tcp_send_dupack: the ACK of a segment below the last ACK is none of the quick ones that it starts.
 #[test]
-fn a_duplicate_starts_sixteen_quick_acks_beside_its_own() {
+fn a_duplicate_starts_sixteen_more_quick_acks() {
     let (mut receiver, next) = receiver_without_quick_acks(Config::linux_6());
     assert!(acknowledges(&mut receiver, 0, 100, Flags::ECT), "a duplicate");
     let quick = (0..40).take_while(|&it| acknowledges(&mut receiver, next + it, 10_000, Flags::ECT)).count();
