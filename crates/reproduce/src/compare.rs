@@ -181,24 +181,28 @@ impl Compared {
         self.rows.iter().find(is_own)?.figures.as_ref().ok()
     }
 
-    /// Adds a remark to techniques whose figures equal those of no technique with every seed.
+    /// Adds a remark to techniques whose figures equal those of an earlier row's technique with every seed.
     fn remark_equals(&mut self) {
-        let is_plain = |row: &Row| {
-            let (Some(plain), Ok(figures)) = (self.of(PLAIN, row.seed), &row.figures) else { return false };
-            figures.completed > 0 && Figures { cpu_s: plain.cpu_s, ..figures.clone() } == *plain
+        let equals = |row: &Row, technique: &'static Technique| {
+            let (Some(other), Ok(figures)) = (self.of(technique.name, row.seed), &row.figures) else {
+                return false;
+            };
+            figures.completed > 0 && Figures { cpu_s: other.cpu_s, ..figures.clone() } == *other
         };
-        let equal: Vec<bool> = self
+        let found: Vec<Option<&'static Technique>> = self
             .rows
             .iter()
             .map(|row| {
-                let mut own = self.rows.iter().filter(|other| other.technique == row.technique);
-                row.technique.name != PLAIN && own.all(is_plain)
+                let own = |other: &&Row| other.technique == row.technique;
+                let earlier = self.rows.iter().map(|it| it.technique).take_while(|it| *it != row.technique);
+                let mut equal = earlier.filter(|it| self.rows.iter().filter(own).all(|row| equals(row, it)));
+                equal.next()
             })
             .collect();
-        for (row, _) in
-            self.rows.iter_mut().zip(equal).filter(|(row, is_equal)| *is_equal && row.remark.is_none())
-        {
-            row.remark = Some(format!("no effect here: all figures are those of {PLAIN}"));
+        for (row, found) in self.rows.iter_mut().zip(found) {
+            let Some(other) = found.filter(|_| row.remark.is_none()) else { continue };
+            let effect = if other.name == PLAIN { "no effect here: " } else { "" };
+            row.remark = Some(format!("{effect}all figures are those of {}", other.name));
         }
     }
 
@@ -527,6 +531,17 @@ mod tests {
         let rows = compared("multihost", &[PLAIN, REFERENCE], &sets);
         let drops: Vec<u64> = rows.iter().map(|row| row.figures.as_ref().unwrap().drops).collect();
         assert!(drops[0] > 0 && drops[1] == 0, "{rows:?}");
+        let twin = TECHNIQUES.iter().find(|it| it.name == "daqring").unwrap();
+        let mut compared_again = Compared {
+            name: String::new(),
+            title: String::new(),
+            duration: String::new(),
+            rows: vec![rows[0].clone(), rows[1].clone(), Row { technique: twin, ..rows[1].clone() }],
+            is_stopped: false,
+        };
+        compared_again.remark_equals();
+        let remarks: Vec<_> = compared_again.rows.iter().map(|row| row.remark.as_deref()).collect();
+        assert_eq!(remarks, [None, None, Some("all figures are those of deep-buffers")]);
         let rings = ["collectors.hosts_per_rack=6", "tor.buffering=daqring"];
         let rows = compared("lcn15-all-to-all", &["sird"], &[&short[..], &rings].concat());
         let remark = rows[0].remark.as_deref().unwrap_or_default();
