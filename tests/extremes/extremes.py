@@ -89,6 +89,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "transport.sird": {"transport.congestion_control": "sird"},
     "record.queue_interval": {"record.queues": '["tor->collector"]'},
     "logger": {"logger.accept": "0.5"},
+    "background": {"background.connections": "2", "background.kind": "transfers"},
     **{
         f"{switch}.{key}": {f"{switch}.{name}": value for name, value in settings.items()}
         for switch in ALL_SWITCHES
