@@ -530,7 +530,7 @@ fn captures_hold_the_frames_of_their_port_or_ring() {
             .iter()
             .all(|(_, length, bytes)| *length as usize == bytes.len() && bytes[..6] == traffic::station(9).0)
     );
-    // tshark agrees, if it is installed.
+    // tcpdump agrees, if it is installed.
     let path = socket_path().with_extension("pcapng");
     std::fs::write(&path, &file).unwrap();
     let output = std::process::Command::new("tcpdump").args(["-n", "-r"]).arg(&path).output();
