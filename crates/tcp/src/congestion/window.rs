@@ -130,7 +130,7 @@ impl CongestionWindow {
                 }
                 self.cwnd_cnt = 0;
             } else {
-                self.cwnd_cnt += segment;
+                self.cwnd_cnt = self.cwnd_cnt.saturating_add(segment);
             }
             return;
         }
@@ -138,7 +138,8 @@ impl CongestionWindow {
             self.cwnd_cnt = 0;
             self.cwnd += segment;
         }
-        self.cwnd_cnt += acked;
+        // CUBIC's step may be 100 windows, which in bytes is more than 32 bits hold.
+        self.cwnd_cnt = self.cwnd_cnt.saturating_add(acked);
         if self.cwnd_cnt >= step {
             let times = self.cwnd_cnt / step;
             self.cwnd_cnt -= times * step;
@@ -152,4 +153,20 @@ impl CongestionWindow {
 fn keeps_part(config: &Config) -> bool {
     config.growth == Growth::Ns3
         && matches!(config.congestion_control, CongestionConfig::NewReno | CongestionConfig::Dctcp(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_more_bytes_than_32_bits_hold_ends() {
+        let config = Config::ns3_newreno();
+        let mut window = CongestionWindow::new(&config);
+        let before = window.cwnd;
+        for _ in 0..5 {
+            window.additive_increase(&config, u32::MAX, 1 << 30);
+        }
+        assert_eq!(window.cwnd, before + config.segment_units());
+    }
 }
