@@ -348,6 +348,37 @@ fn a_readout_that_freezes_for_good_is_started_again_and_its_missing_fragments_ar
 }
 
 #[test]
+fn a_process_that_ends_is_reported_at_once_and_counted_at_the_end() {
+    let folder = folder("crashed");
+    let run = |more: &[&str]| {
+        let out = ["run", "replay", "--loopback", "--overwrite", "--out", folder.to_str().unwrap()];
+        let mut command = common::command(&[&out[..], &SMALL[..], more].concat());
+        let child = command.args(["--set", "run.duration=3 s"]).spawn().unwrap();
+        wait_for_ten_events(&folder);
+        let system = folder.canonicalize().unwrap().join("live/system.toml");
+        let collectors = processes_in_role(&system, "collector");
+        assert!(Command::new("kill").args(["-KILL", &collectors[0]]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let is_reported = |text: &str| {
+        let mut lines = text.lines().filter(|line| line.contains("a process ended"));
+        lines.any(|line| line.contains("WARN") && line.contains("process=\"collector-"))
+    };
+    let (said, complaint) = run(&[]);
+    assert!(is_reported(&complaint), "{complaint}");
+    assert!(said.contains(" ended 1 times and was started again"), "{said}");
+    assert!(!folder.join("live/log/launcher.log").exists());
+    // Events of the first run would count as those of the second.
+    std::fs::remove_dir_all(folder.join("live")).unwrap();
+    let (_, complaint) = run(&["--quiet"]);
+    assert_eq!(complaint, "");
+    assert!(is_reported(&std::fs::read_to_string(folder.join("live/log/launcher.log")).unwrap()));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn an_audit_reads_the_folders_of_all_hosts() {
     let folder = folder("audited");
     let out = folder.join("run");

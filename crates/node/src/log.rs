@@ -1,5 +1,8 @@
 //! Writes log lines to standard error: as text for people, or as JSON for log collectors.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tracing::{Level, Metadata};
@@ -37,7 +40,7 @@ pub fn set_level(level: Level) {
 /// Begins to write log lines. A second call in a process sets only the level.
 pub fn install(format: LogFormat, level: Level) {
     set_level(level);
-    let text = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let text = fmt::layer().with_writer(io::stderr).with_target(false);
     // A second subscriber is refused, and the first one stays.
     let _ = match format {
         LogFormat::Text => tracing::subscriber::set_global_default(
@@ -47,4 +50,43 @@ pub fn install(format: LogFormat, level: Level) {
             Registry::default().with(text.json().flatten_event(true).with_filter(LevelFilter)),
         ),
     };
+}
+
+/// Begins to write the warnings and errors of a launcher: to standard error, or into `file`.
+///
+/// The file is created at the first line. Its folder is created by the launch, and a further attempt empties it.
+pub fn install_launcher(file: Option<PathBuf>) {
+    set_level(Level::WARN);
+    let text = fmt::layer().with_target(false).with_ansi(false);
+    // A second subscriber is refused, and the first one stays.
+    let _ =
+        match file {
+            None => tracing::subscriber::set_global_default(
+                Registry::default().with(text.with_writer(io::stderr).with_filter(LevelFilter)),
+            ),
+            Some(path) => tracing::subscriber::set_global_default(Registry::default().with(
+                text.with_writer(move || AppendingWriter { path: path.clone() }).with_filter(LevelFilter),
+            )),
+        };
+}
+
+/// Opens a file for each line, and adds the line. Warnings of a launcher are rare.
+struct AppendingWriter {
+    path: PathBuf,
+}
+
+impl Write for AppendingWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // A warning that the disk does not take must not end the run.
+        let _ = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.path)
+            .and_then(|mut file| file.write_all(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -435,6 +435,7 @@ impl<P: Placement> LiveSystem<P> {
                     Some(status) if status.success() => *has_ended = true,
                     Some(status) => {
                         tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
+                        *self.ended.entry(child.name.clone()).or_default() += 1;
                         child.plan_restart(now);
                     }
                     None => {}

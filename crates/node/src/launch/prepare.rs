@@ -31,9 +31,9 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
         return Err(LaunchError::NotOurs { path: folder.to_owned() });
     }
     let lock = FolderLock::take(folder)?;
+    let mut aside = None;
     let lock = if !overwrite && may_have_events(folder) {
-        let aside = move_aside(folder).map_err(io)?;
-        tracing::info!(to = %aside.display(), "moved the files of an earlier run aside");
+        aside = Some(move_aside(folder).map_err(io)?);
         FolderLock::take(folder)?
     } else if FolderLock::is_alone_in(folder) {
         lock
@@ -42,6 +42,10 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
         FolderLock::take(folder)?
     };
     std::fs::create_dir_all(folder.join("log")).map_err(io)?;
+    // The launcher's log may be in the folder that was just created.
+    if let Some(to) = aside {
+        tracing::warn!(to = %to.display(), "moved the files of an earlier run aside");
+    }
     Ok(lock)
 }
 

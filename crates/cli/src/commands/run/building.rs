@@ -289,6 +289,9 @@ impl EndedProcesses {
         if let Some(failure) = &self.early {
             text += &format!("{:<18}{failure}\n", "ended early");
         }
+        for (process, ends) in self.ended.iter().filter(|(process, _)| !self.without.contains_key(*process)) {
+            text += &format!("{:<18}{process} ended {ends} times and was started again\n", "");
+        }
         for (process, times) in &self.hung {
             text += &format!("{:<18}{process} hung {times} times and was started again\n", "");
         }
