@@ -3,14 +3,14 @@
 #   scripts/rack.sh FANIN OUT     the program, and the folder for results
 # With root the rack is built of network namespaces around the software switch; without, the processes meet on 127.0.0.1.
 # A measurement that this machine cannot make is named at the end, with the reason; the exit code is 0 then too. It is another
-# only if events were lost, or a program failed.
+# only if events were lost, or a process or program failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fanin="${1:?usage: scripts/rack.sh FANIN OUT}" out="${2:?usage: scripts/rack.sh FANIN OUT}"
 cases=(shallow credits daqring)
 measured=()
-# Errors with status 1 of a run on a machine that is too slow for it.
-too_slow='^error: (no event was assigned within|[0-9]+ fragments are missing, and the readouts did not work all the time)'
+# Errors with status 1 of a run on a machine that is too slow for it. A slow machine makes processes hang, but none end.
+too_slow='^error: (no event was assigned within [0-9]+ s;|[0-9]+ fragments are missing, and the readouts did not work all the time)'
 
 say() { printf '%s\n' "$*"; }
 
@@ -26,9 +26,15 @@ END
 # A run of ours with status 4 is whole, but this machine made its figures, not the network. With 3, this machine lacks a privilege
 # or a feature, as in a container without CAP_NET_ADMIN.
 live() {
-    local name=$1 folder=$2 status=0 line
+    local name=$1 folder=$2 status=0 line warnings=$2/live/log/launcher.log
     shift 2
+    rm -f "$warnings"
     "$fanin" run "$@" --quiet --out "$folder" 2>"$out/$name.err" || status=$?
+    if line=$(grep -m 1 'a process ended' "$warnings" 2>/dev/null); then
+        cat "$out/$name.err" >&2
+        say "$name: a process crashed: $line" >&2
+        exit 1
+    fi
     case $status in
     0)
         line=$(machine "$folder" scale)

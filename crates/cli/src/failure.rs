@@ -189,12 +189,20 @@ pub(crate) enum Failure {
     /// A run assigned no event.
     #[error("no event was assigned: there is nothing to prove")]
     NothingAssigned,
-    /// Fragments are missing because readouts did not work.
-    #[error("{missing} fragments are missing, and the readouts did not work all the time: {readouts}")]
-    Fragments {
+    /// Fragments are missing, and readouts ended.
+    #[error("{missing} fragments are missing, and these readouts ended: {readouts}")]
+    EndedReadouts {
         /// Number of missing fragments.
         missing: u64,
-        /// The readouts that hung, ended again and again, or were ended by force.
+        /// The readouts that ended before the system stopped.
+        readouts: String,
+    },
+    /// Fragments are missing, and readouts did not work all the time, as on a machine that is too slow.
+    #[error("{missing} fragments are missing, and the readouts did not work all the time: {readouts}")]
+    HungReadouts {
+        /// Number of missing fragments.
+        missing: u64,
+        /// The readouts that hung, or were ended by force.
         readouts: String,
     },
     /// The network of a live run cannot be built, or its switches do not run.
@@ -401,7 +409,8 @@ impl Failure {
             | Self::Infeasible { .. }
             | Self::Undelivered { .. }
             | Self::NothingAssigned
-            | Self::Fragments { .. }
+            | Self::EndedReadouts { .. }
+            | Self::HungReadouts { .. }
             | Self::NoAnswer => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
             Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,

@@ -3,9 +3,9 @@
 mod common;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
-use common::{command, privileged, stderr, stdout, wait_for};
+use common::{Folder, alone, command, privileged, stderr, stdout, wait_for};
 
 /// The switches of a run, by the folder of their configuration.
 fn switches_of(folder: &Path) -> Vec<String> {
@@ -20,42 +20,86 @@ fn switches_of(folder: &Path) -> Vec<String> {
     found
 }
 
-#[test]
-fn the_death_of_the_switch_ends_the_run_at_once_with_an_audit_and_a_summary() {
-    if !privileged() {
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("fanin-dead-switch-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let mut command = command(&["run", "replay", "--out", folder.to_str().unwrap(), "--place", "namespaces"]);
-    for set in [
-        "readout.hosts=4",
-        "collectors.hosts_per_rack=1",
-        "collectors.units_per_host=1",
-        "supervisor.rate=5 Hz",
-        "link.rate=100 Mb/s",
-        "readout.link.rate=100 Mb/s",
-        "live.drain=1 s",
-        "run.duration=300 s",
-    ] {
-        command.args(["--set", set]);
-    }
-    let child = command.spawn().unwrap();
-    let journal = folder.join("live/supervisor.journal");
-    wait_for("an event", || {
-        std::fs::read_to_string(&journal).ok().filter(|text| text.contains(" completed "))
-    });
+/// Starts a run, kills its switches once `is_ready` returns true, and returns its output.
+fn killed(folder: &Path, arguments: &[&str], awaited: &str, is_ready: impl Fn() -> bool) -> Output {
+    let base = ["--out", folder.to_str().unwrap(), "--place", "namespaces", "--set", "run.duration=300 s"];
+    let child = command(&[&["run"][..], arguments, &base].concat()).spawn().unwrap();
+    wait_for(awaited, || is_ready().then_some(()));
     let network = folder.canonicalize().unwrap().join("network");
     let switches = wait_for("a switch", || Some(switches_of(&network)).filter(|found| !found.is_empty()));
     for switch in switches {
         assert!(Command::new("kill").args(["-KILL", &switch]).status().unwrap().success());
     }
     let output = child.wait_with_output().unwrap();
+    // By the switch's death, not after the 300 s of the run or the 60 s of a start.
     let (said, complaint) = (stdout(&output), stderr(&output));
-    // By the switch's death, not after the 300 s of the run.
     assert!(said.contains("\nended early       the switch "), "{said}{complaint}");
     assert_eq!(output.status.code(), Some(1), "{said}{complaint}");
-    assert!(said.contains("events assigned = "), "{said}{complaint}");
     assert!(folder.join("summary.json").is_file(), "{said}{complaint}");
-    std::fs::remove_dir_all(&folder).unwrap();
+    output
+}
+
+fn has_text(path: &Path, text: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
+}
+
+const REPLAY: [&str; 13] = [
+    "replay",
+    "--set",
+    "readout.hosts=4",
+    "--set",
+    "collectors.hosts_per_rack=1",
+    "--set",
+    "collectors.units_per_host=1",
+    "--set",
+    "link.rate=100 Mb/s",
+    "--set",
+    "readout.link.rate=100 Mb/s",
+    "--set",
+    "live.drain=1 s",
+];
+
+#[test]
+fn the_death_of_the_switch_ends_the_run_at_once_with_an_audit_and_a_summary() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = Folder::new("dead-switch");
+    let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz"]].concat();
+    let journal = folder.path().join("live/supervisor.journal");
+    let output = killed(folder.path(), &arguments, "an event", || has_text(&journal, " completed "));
+    assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
+}
+
+#[test]
+fn the_death_of_the_switch_before_the_first_event_is_named() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = Folder::new("dead-switch-early");
+    // One event in a quarter of an hour.
+    let arguments = [&REPLAY[..], &["--set", "supervisor.rate=1 mHz"]].concat();
+    let journal = folder.path().join("live/collector-0.journal");
+    let output = killed(folder.path(), &arguments, "a collector", || journal.exists());
+    assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
+    assert!(stderr(&output).contains("error: the switch "), "{}", stderr(&output));
+    assert!(!has_text(&folder.path().join("live/supervisor.journal"), " assigned "));
+}
+
+#[test]
+fn the_death_of_the_switch_ends_an_incast_with_a_summary() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = Folder::new("dead-switch-incast");
+    let started = folder.path().join("live/aggregator.started");
+    let rates = ["--set", "link.rate=100 Mb/s", "--set", "readout.link.rate=100 Mb/s"];
+    // With a given scale the switches are not asked while the workload runs.
+    let arguments =
+        [&["incast", "--set", "workload.senders=4", "--set", "run.scale=0.1"][..], &rates].concat();
+    let output = killed(folder.path(), &arguments, "a round", || started.exists());
+    assert!(stderr(&output).contains("error: the switch "), "{}", stderr(&output));
 }

@@ -141,15 +141,28 @@ impl LiveBarrier {
     /// # Errors
     /// If a process fails, or if no round begins within 30 s.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, BarrierError> {
+        self.wait_ready_with(stop, || Ok(()))
+    }
+
+    /// As [`Self::wait_ready`]; calls `check`, such as one of the network, again and again.
+    ///
+    /// # Errors
+    /// As for [`Self::wait_ready`], and the first error of `check`.
+    pub fn wait_ready_with<E: From<BarrierError>>(
+        &mut self,
+        stop: &AtomicBool,
+        check: impl Fn() -> Result<(), E>,
+    ) -> Result<bool, E> {
         let until = Instant::now() + READY_MAX;
         while !self.folder.join(STARTED_FILE).exists() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
+            check()?;
             self.check()?;
             if Instant::now() >= until {
                 let problem = format!("began no round within {} s", READY_MAX.as_secs());
-                return Err(self.late(&[&self.aggregator.name], problem));
+                return Err(self.late(&[&self.aggregator.name], problem).into());
             }
             std::thread::sleep(TURN);
         }

@@ -68,7 +68,12 @@ pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, 
     let mut timeouts: BTreeMap<u64, u64> = BTreeMap::new();
     let mut flows = Vec::new();
     for index in 0..u64::from(senders) {
-        let sent: SenderResult = read(&folder.join(sender_file(index)))?;
+        let file = folder.join(sender_file(index));
+        // A sender that was killed after the end of the network has no result.
+        if !file.exists() {
+            continue;
+        }
+        let sent: SenderResult = read(&file)?;
         for (round, count) in sent.timeouts {
             *timeouts.entry(round).or_default() += count;
         }

@@ -77,8 +77,14 @@ pub enum LaunchError {
         log: String,
     },
     /// No event was assigned within 60 s.
-    #[error("no event was assigned within {} s; last lines of the logs:\n{logs}", READY_MAX.as_secs())]
+    #[error(
+        "no event was assigned within {} s{}; last lines of the logs:\n{logs}",
+        READY_MAX.as_secs(),
+        if ended.is_empty() { String::new() } else { format!(", and {ended}") }
+    )]
     NotReady {
+        /// The processes that ended meanwhile, with the number of times, in words; empty if none did.
+        ended: String,
         /// Last lines of the logs of the supervisor and of processes that report a fault.
         logs: String,
     },

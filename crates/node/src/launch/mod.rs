@@ -261,6 +261,18 @@ impl<P: Placement> LiveSystem<P> {
     /// # Errors
     /// If a process ends and is not restarted, or if no event is assigned within 60 s.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, LaunchError> {
+        self.wait_ready_with(stop, || Ok(()))
+    }
+
+    /// As [`Self::wait_ready`]; calls `check`, such as one of the network, again and again.
+    ///
+    /// # Errors
+    /// As for [`Self::wait_ready`], and the first error of `check`.
+    pub fn wait_ready_with<E: From<LaunchError>>(
+        &mut self,
+        stop: &AtomicBool,
+        check: impl Fn() -> Result<(), E>,
+    ) -> Result<bool, E> {
         let until = Instant::now() + READY_MAX;
         loop {
             self.follow();
@@ -271,9 +283,12 @@ impl<P: Placement> LiveSystem<P> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
+            check()?;
             self.watch()?;
             if Instant::now() >= until {
-                return Err(LaunchError::NotReady { logs: self.complaints() });
+                let ended = self.ended.iter().map(|(process, ends)| format!("{process} ended {ends} times"));
+                let ended = ended.collect::<Vec<_>>().join(", ");
+                return Err(LaunchError::NotReady { ended, logs: self.complaints() }.into());
             }
             std::thread::sleep(TURN);
         }

@@ -203,9 +203,9 @@ impl Bench {
     ///
     /// # Errors
     /// If a switch does not answer.
-    pub fn watch(&self, scenario: &Scenario) -> Result<SwitchWatch, BenchError> {
+    pub fn watch(&self, scenario: &Scenario) -> Result<SwitchWatch, SwitchError> {
         let hosts = hosts::numbers(&self.lab.namespaces()[..self.network.hosts.len()]);
-        Ok(SwitchWatch::start(&self.network, &self.switches, hosts, scenario)?)
+        SwitchWatch::start(&self.network, &self.switches, hosts, scenario)
     }
 
     /// Returns the namespace of a host.

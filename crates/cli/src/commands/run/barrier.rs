@@ -1,6 +1,6 @@
 //! Live runs of the barrier-synchronised workloads.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use fanin_node::barrier::{BarrierLaunch, BarrierPlace, LiveBarrier, read_result};
@@ -10,7 +10,7 @@ use fanin_testbed::live::{Bench, LiveNetwork};
 use fanin_units::Instant as Moment;
 
 use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
-use super::measured::measured;
+use super::measured::{check_switches, in_turns, measured};
 use super::{background, network};
 use crate::failure::Failure;
 use crate::{interrupt, summary};
@@ -32,20 +32,45 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let background = background::start(job, bench.as_ref())?;
     let mut live = LiveBarrier::start(&launch)?;
     let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
-    if live.wait_ready(stop)?
-        && let Some(reason) =
-            measured(job, watch.as_mut(), stop, |time, tick| Ok(live.work(time, stop, tick)?))?
-    {
-        drop((live, watch, background));
-        bench.map_or(Ok(()), Bench::remove)?;
-        return Ok(AttemptEnd::Spoilt(reason));
+    let health = watch.as_ref().map(|watch| watch.health());
+    let health = health.as_ref();
+    let worked = live.wait_ready_with(stop, || check_switches(health)).and_then(|is_ready| match is_ready {
+        false => Ok(None),
+        true => measured(job, watch.as_mut(), stop, |time, tick| {
+            in_turns(time, health, stop, tick, |turn, tick| Ok(live.work(turn, stop, tick)?))
+        }),
+    });
+    let early = match worked {
+        Ok(None) => None,
+        Ok(Some(reason)) => {
+            drop((live, watch, background));
+            bench.map_or(Ok(()), Bench::remove)?;
+            return Ok(AttemptEnd::Spoilt(reason));
+        }
+        Err(failure @ Failure::LiveSwitch(_)) => Some(failure),
+        Err(failure) => return Err(failure),
+    };
+    match early {
+        None => live.finish(stop)?,
+        // Without a network the end does not reach the senders: they are killed.
+        Some(_) => drop(live.finish(&AtomicBool::new(true))),
     }
-    live.finish(stop)?;
     drop(live);
-    let background = background::finish(job, background)?;
+    let background = match background::finish(job, background) {
+        Err(_) if early.is_some() => None,
+        finished => finished?,
+    };
     let captured = end_capture(job, tap)?;
-    let result = read_result(&folder, slow)?;
-    let mut observed = watch.map(|watch| watch.finish(result.start_unix_us)).transpose()?;
+    let result = match (read_result(&folder, slow), early) {
+        // Before the first round there is no result.
+        (Err(_), Some(failure)) => return Err(failure),
+        (result, early) => (result?, early),
+    };
+    let (result, early) = result;
+    let mut observed = match watch.map(|watch| watch.finish(result.start_unix_us)) {
+        Some(Err(_)) if early.is_some() => None,
+        watched => watched.transpose()?,
+    };
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
     let mut records = Records {
         events: result.rows,
@@ -78,10 +103,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     }
     let from = Moment::START + scenario.run.warmup;
     let last = records.events.last().map_or(0, |row| row.last_byte_ps.unwrap_or(0) + 1);
-    // A run stopped by Ctrl-C ends with the last round.
+    // A run that ended early ends with the last round.
     let stopped = stop.load(Ordering::Relaxed);
     let whole = from + scenario.run.duration;
-    let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };
+    let until = if stopped || early.is_some() { whole.min(Moment::new(last.max(from.get()))) } else { whole };
     summary.fill_requests(&records.events, Span { from, until }, 1);
     network::fill_ports(&mut summary, &records);
     summary.tcp = Some(result.tcp);
@@ -94,7 +119,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         network::fill_techniques(&mut summary, bench);
     }
     let mut text = summary::text(&summary) + &skipped + &unrecorded(job) + &captured;
-    let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
+    if let Some(failure) = &early {
+        text += &format!("{:<18}{failure}\n", "ended early");
+    }
+    let stopped = if stopped { Err(Failure::Stopped) } else { Ok(()) };
+    let mut ending = early.map_or(stopped, Err);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);
         if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(&job.slow.scenario, observed)) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fanin_node::audit::{Audit, AuditFailure, AuditScope};
 use fanin_node::background::BackgroundResult;
@@ -17,19 +17,16 @@ use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment, Fitted};
 use fanin_report::{EventOutcome, EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::{Loaded, Scenario};
-use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, SwitchWatch};
+use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, SwitchError, SwitchWatch};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
-use super::measured::measured;
+use super::measured::{check_switches, in_turns, measured};
 use super::{background, network};
 use crate::commands::audit;
 use crate::failure::Failure;
 use crate::predicted::predict;
 use crate::{interrupt, output, summary};
-
-/// Time between two checks that the switches work.
-const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// Checks that the roles support the scenario, without starting anything.
 pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failure> {
@@ -93,8 +90,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let (mut ended, watch) = match &bench {
         Some(bench) => {
             let live = LiveSystem::start(&launch, Placed::new(bench))?;
-            let mut watch = bench.watch(&slow.scenario)?;
-            (work(job, live, Some(&mut watch), stop)?, Some(watch))
+            match bench.watch(&slow.scenario) {
+                Ok(mut watch) => (work(job, live, Ok(Some(&mut watch)), stop)?, Some(watch)),
+                Err(error) => (work(job, live, Err(error), stop)?, None),
+            }
         }
         None => {
             let live = LiveSystem::start(&launch, Loopback::default())?;
@@ -104,7 +103,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
                     [&system.supervisor].into_iter().chain(&system.readouts).chain(&system.loggers);
                 tap.choose(listening.filter_map(|address| fanin_node::config::port(address)));
             }
-            (work(job, live, None, stop)?, None)
+            (work(job, live, Ok(None), stop)?, None)
         }
     };
     // The audit comes first: its verdict stands whatever fails below.
@@ -304,6 +303,12 @@ impl EndedProcesses {
     /// Returns the run's failure, if the audit failed, no event was assigned, or the run ended early.
     fn judge(&mut self, stop: &AtomicBool, audited: Result<Audit, AuditFailure>) -> Result<(), Failure> {
         let stopped = stop.load(Ordering::Relaxed);
+        // Nothing can be lost before the first event.
+        if self.assigned == 0
+            && let Some(failure) = self.early.take()
+        {
+            return Err(failure);
+        }
         match audited {
             // Ctrl-C before the first event.
             Ok(audit) if audit.totals.assigned == 0 && !stopped => {
@@ -319,18 +324,23 @@ impl EndedProcesses {
         }
     }
 
-    /// Returns a failure if fragments are missing and a readout did not work all the time.
+    /// Returns a failure if fragments are missing and a readout did not work all the time. A busy machine makes processes hang,
+    /// but none of them end.
     fn judge_fragments(&self, reported: &Reported) -> Result<(), Failure> {
-        let named =
-            self.killed.iter().chain(self.hung.keys()).chain(self.ended.keys()).chain(self.without.keys());
-        let mut readouts: Vec<&str> =
-            named.map(String::as_str).filter(|name| name.starts_with("readout-")).collect();
-        readouts.sort_unstable();
-        readouts.dedup();
-        if reported.missing > 0 && !readouts.is_empty() {
-            return Err(Failure::Fragments { missing: reported.missing, readouts: readouts.join(", ") });
+        fn readouts<'a>(named: impl Iterator<Item = &'a String>) -> Option<String> {
+            let readouts: BTreeSet<&str> =
+                named.map(String::as_str).filter(|name| name.starts_with("readout-")).collect();
+            (!readouts.is_empty()).then(|| readouts.into_iter().collect::<Vec<_>>().join(", "))
         }
-        Ok(())
+        let missing = reported.missing;
+        if missing == 0 {
+            return Ok(());
+        }
+        if let Some(readouts) = readouts(self.ended.keys().chain(self.without.keys())) {
+            return Err(Failure::EndedReadouts { missing, readouts });
+        }
+        readouts(self.killed.iter().chain(self.hung.keys()))
+            .map_or(Ok(()), |readouts| Err(Failure::HungReadouts { missing, readouts }))
     }
 }
 
@@ -343,33 +353,22 @@ fn print_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<()
     Ok(())
 }
 
-/// Runs the warm-up and the measured time, then ends the system in good order.
+/// Runs the warm-up and the measured time, then ends the system in good order. It ends at once if the switches cannot be
+/// watched, or if one of them fails.
 fn work<P: Placement>(
     job: &Job<'_>,
     mut live: LiveSystem<P>,
-    watch: Option<&mut SwitchWatch>,
+    watch: Result<Option<&mut SwitchWatch>, SwitchError>,
     stop: &AtomicBool,
 ) -> Result<EndedProcesses, Failure> {
     print_metrics(job, &live)?;
-    let (mut early, mut spoilt) = (None, None);
-    if live.wait_ready(stop)? {
-        let is_healthy = watch.as_ref().map(|watch| watch.health());
-        let worked = measured(job, watch, stop, |time, tick| {
-            let until = Instant::now() + time;
-            while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                let begun = time.saturating_sub(until.saturating_duration_since(Instant::now()));
-                let turn = CHECK_EVERY.min(until.saturating_duration_since(Instant::now()));
-                live.work(turn, stop, &|elapsed| tick(begun + elapsed))?;
-                is_healthy.as_ref().map_or(Ok(()), |health| health.check())?;
-            }
-            Ok(true)
-        });
-        // Events that were assigned are finished and accounted for even after a failure.
-        match worked {
-            Ok(reason) => spoilt = reason,
-            Err(failure) => early = Some(failure),
-        }
-    }
+    // Events that were assigned are finished and accounted for even after a failure.
+    let (early, spoilt) = match watch.map_err(Failure::from).and_then(|watch| observe(job, &mut live, watch, stop)) {
+        Ok(spoilt) => (None, spoilt),
+        // Before the first event, no other failure leaves anything to account for.
+        Err(failure) if live.assigned() > 0 || matches!(failure, Failure::LiveSwitch(_)) => (Some(failure), None),
+        Err(failure) => return Err(failure),
+    };
     live.stop();
     Ok(EndedProcesses {
         assigned: live.assigned(),
@@ -383,6 +382,26 @@ fn work<P: Placement>(
             .map(|terms| terms.map_or_else(|error| format!("unknown: {error}"), |terms| terms.to_string())),
         early,
         spoilt,
+    })
+}
+
+/// Waits for the first event, and runs the warm-up and the measured time. Returns the reason if the machine spoils the run.
+fn observe<P: Placement>(
+    job: &Job<'_>,
+    live: &mut LiveSystem<P>,
+    watch: Option<&mut SwitchWatch>,
+    stop: &AtomicBool,
+) -> Result<Option<String>, Failure> {
+    let health = watch.as_ref().map(|watch| watch.health());
+    let health = health.as_ref();
+    if !live.wait_ready_with(stop, || check_switches(health))? {
+        return Ok(None);
+    }
+    measured(job, watch, stop, |time, tick| {
+        in_turns(time, health, stop, tick, |turn, tick| {
+            live.work(turn, stop, tick)?;
+            Ok(true)
+        })
     })
 }
 
@@ -444,19 +463,39 @@ fn write(job: &Job<'_>, summary: Summary, records: Records, text: &str) -> Resul
 mod tests {
     use super::*;
 
+    fn ended(process: &str) -> EndedProcesses {
+        EndedProcesses { ended: [(process.to_owned(), 1)].into(), ..EndedProcesses::default() }
+    }
+
+    fn judge(ended: &EndedProcesses, missing: u64) -> Result<(), Failure> {
+        ended.judge_fragments(&Reported { missing, invalid: None })
+    }
+
     #[test]
     fn missing_fragments_of_a_readout_that_ended_are_a_failure() {
-        let judge = |process: &str, missing| {
-            let ended = BTreeMap::from([(process.to_owned(), 1)]);
-            let ended = EndedProcesses { ended, ..EndedProcesses::default() };
-            ended.judge_fragments(&Reported { missing, invalid: None })
-        };
-        let failure = judge("readout-3", 2).unwrap_err();
+        let failure = judge(&ended("readout-3"), 2).unwrap_err();
         assert!(
-            matches!(failure, Failure::Fragments { missing: 2, ref readouts } if readouts == "readout-3")
+            matches!(failure, Failure::EndedReadouts { missing: 2, ref readouts } if readouts == "readout-3")
         );
         // A readout that came back in time cost nothing, and a collector has no fragments.
-        judge("readout-3", 0).unwrap();
-        judge("collector-0", 2).unwrap();
+        judge(&ended("readout-3"), 0).unwrap();
+        judge(&ended("collector-0"), 2).unwrap();
+    }
+
+    #[test]
+    fn a_readout_that_hung_and_one_that_ended_are_told_apart() {
+        let hung = EndedProcesses {
+            killed: vec!["readout-1".to_owned()],
+            hung: [("readout-2".to_owned(), 3)].into(),
+            ..EndedProcesses::default()
+        };
+        let failure = judge(&hung, 2).unwrap_err();
+        assert!(
+            matches!(failure, Failure::HungReadouts { ref readouts, .. } if readouts == "readout-1, readout-2")
+        );
+        // The end of one is not excused by another that hung.
+        let both = EndedProcesses { ended: ended("readout-3").ended, ..hung };
+        let failure = judge(&both, 2).unwrap_err();
+        assert!(matches!(failure, Failure::EndedReadouts { ref readouts, .. } if readouts == "readout-3"));
     }
 }

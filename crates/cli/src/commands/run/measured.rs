@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_node::clock::std_duration;
-use fanin_testbed::live::SwitchWatch;
+use fanin_testbed::live::{SwitchHealth, SwitchWatch};
 
 use super::job::Job;
 use super::network::bottleneck;
@@ -13,6 +13,8 @@ use crate::output;
 
 /// Time between two checks that the machine carries the run.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Time between two checks that the switches work.
+const HEALTH_EVERY: Duration = Duration::from_millis(100);
 /// Checks in a row that find a bottleneck before the attempt ends; lost frames end the attempt at once.
 const CHECKS_FAILED_MAX: u32 = 2;
 
@@ -67,4 +69,31 @@ pub(super) fn measured(
         return Ok(None);
     }
     Ok(bottleneck(&job.slow.scenario, &watch.so_far()?))
+}
+
+/// Checks the switches of a run; a run on the loopback has none.
+pub(super) fn check_switches(health: Option<&SwitchHealth>) -> Result<(), Failure> {
+    Ok(health.map_or(Ok(()), SwitchHealth::check)?)
+}
+
+/// Runs `work` for `time` in short turns, and checks the switches after each. `work` and the result are as in [`measured`].
+/// Returns early if `stop` is set.
+pub(super) fn in_turns(
+    time: Duration,
+    health: Option<&SwitchHealth>,
+    stop: &AtomicBool,
+    tick: &dyn Fn(Duration),
+    mut work: impl FnMut(Duration, &dyn Fn(Duration)) -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
+    let start = Instant::now();
+    while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero())
+        && !stop.load(Ordering::Relaxed)
+    {
+        let begun = time - left;
+        if !work(HEALTH_EVERY.min(left), &|elapsed| tick(begun + elapsed))? {
+            return Ok(false);
+        }
+        check_switches(health)?;
+    }
+    Ok(true)
 }
