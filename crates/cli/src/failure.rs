@@ -189,6 +189,12 @@ pub(crate) enum Failure {
     /// A run assigned no event.
     #[error("no event was assigned: there is nothing to prove")]
     NothingAssigned,
+    /// A run ended without a process of an indispensable role.
+    #[error("no {roles} was left when the run ended: each had ended more than 20 times in a row")]
+    NoneLeft {
+        /// Names of the roles.
+        roles: String,
+    },
     /// Fragments are missing, and readouts ended.
     #[error("{missing} fragments are missing, and these readouts ended: {readouts}")]
     EndedReadouts {
@@ -409,6 +415,7 @@ impl Failure {
             | Self::Infeasible { .. }
             | Self::Undelivered { .. }
             | Self::NothingAssigned
+            | Self::NoneLeft { .. }
             | Self::EndedReadouts { .. }
             | Self::HungReadouts { .. }
             | Self::NoAnswer => 1,

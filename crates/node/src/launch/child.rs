@@ -52,6 +52,11 @@ impl ChildProcess {
         self.plan.is_given_up()
     }
 
+    /// Returns true if the system continues without the process, which does not run or may end again at any moment.
+    pub(super) fn is_absent(&self, now: Instant) -> bool {
+        self.plan.is_given_up() && !(self.is_running() && self.plan.is_lasting(now))
+    }
+
     /// Returns the number of quick ends in a row.
     pub(super) fn quick_ends(&self) -> u32 {
         self.plan.quick_ends()
@@ -152,5 +157,23 @@ mod tests {
         }
         child.kill();
         assert!(found);
+    }
+
+    #[test]
+    fn a_process_without_which_the_system_goes_on_is_absent_until_it_lasts() {
+        let start = || Command::new("sleep").arg("600").spawn().unwrap();
+        let mut now = Instant::now();
+        let mut child = ChildProcess::new(Role::Supervisor, 0, "supervisor".to_owned(), start(), now);
+        while !child.is_given_up() {
+            assert!(!child.is_absent(now));
+            child.kill();
+            child.plan_restart(now);
+            assert_eq!(child.is_absent(now), child.is_given_up());
+            now += Duration::from_secs(60);
+            child.handle_started(start(), now);
+        }
+        assert!(child.is_absent(now + Duration::from_secs(9)));
+        assert!(!child.is_absent(now + Duration::from_secs(10)));
+        child.kill();
     }
 }

@@ -232,6 +232,14 @@ impl<P: Placement> LiveSystem<P> {
         &self.without
     }
 
+    /// Returns the indispensable roles without any process: the system continues without all supervisors, or all collectors.
+    pub fn absent(&self) -> Vec<Role> {
+        let now = Instant::now();
+        let is_absent =
+            |&role: &Role| self.places(role).into_iter().all(|place| self.children[place].is_absent(now));
+        [Role::Supervisor, Role::Collector].into_iter().filter(is_absent).collect()
+    }
+
     /// Returns the number of assigned events in the supervisors' journals, as of the last time they were read.
     pub fn assigned(&self) -> u64 {
         let standby = self.standby_follower.as_ref().map_or(0, JournalFollower::assigned);

@@ -34,6 +34,11 @@ impl RestartPlan {
         now.saturating_duration_since(self.started)
     }
 
+    /// Returns true if an end would not be a quick one.
+    pub fn is_lasting(&self, now: Instant) -> bool {
+        self.age(now) >= QUICK
+    }
+
     /// Returns true if the system continues without the process, because it ended too often.
     pub fn is_given_up(&self) -> bool {
         self.quick_ends > QUICK_ENDS_MAX
@@ -46,7 +51,7 @@ impl RestartPlan {
 
     /// Plans the restart of a process that ended. The pause grows with each quick end.
     pub fn handle_ended(&mut self, now: Instant) {
-        self.quick_ends = if self.age(now) >= QUICK { 1 } else { self.quick_ends + 1 };
+        self.quick_ends = if self.is_lasting(now) { 1 } else { self.quick_ends + 1 };
         let pause = if self.is_given_up() {
             PAUSE_LONG
         } else {

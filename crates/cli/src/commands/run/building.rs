@@ -263,6 +263,8 @@ struct EndedProcesses {
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
+    /// Roles of which no process was left at the end.
+    absent: Vec<Role>,
     /// The terms of two supervisors in words, if the run has a standby.
     standby: Option<String>,
     /// The reason of an early end.
@@ -300,7 +302,8 @@ impl EndedProcesses {
         text
     }
 
-    /// Returns the run's failure, if the audit failed, no event was assigned, or the run ended early.
+    /// Returns the run's failure, if the audit failed, no event was assigned, the run ended early, or it ended
+    /// without a supervisor or a collector.
     fn judge(&mut self, stop: &AtomicBool, audited: Result<Audit, AuditFailure>) -> Result<(), Failure> {
         let stopped = stop.load(Ordering::Relaxed);
         // Nothing can be lost before the first event.
@@ -319,6 +322,10 @@ impl EndedProcesses {
         }
         match self.early.take() {
             Some(failure) => Err(failure),
+            None if !self.absent.is_empty() => {
+                let roles: Vec<&str> = self.absent.iter().map(|role| role.name()).collect();
+                Err(Failure::NoneLeft { roles: roles.join(" and no ") })
+            }
             None if stopped => Err(Failure::Stopped),
             None => Ok(()),
         }
@@ -363,12 +370,16 @@ fn work<P: Placement>(
 ) -> Result<EndedProcesses, Failure> {
     print_metrics(job, &live)?;
     // Events that were assigned are finished and accounted for even after a failure.
-    let (early, spoilt) = match watch.map_err(Failure::from).and_then(|watch| observe(job, &mut live, watch, stop)) {
-        Ok(spoilt) => (None, spoilt),
-        // Before the first event, no other failure leaves anything to account for.
-        Err(failure) if live.assigned() > 0 || matches!(failure, Failure::LiveSwitch(_)) => (Some(failure), None),
-        Err(failure) => return Err(failure),
-    };
+    let (early, spoilt) =
+        match watch.map_err(Failure::from).and_then(|watch| observe(job, &mut live, watch, stop)) {
+            Ok(spoilt) => (None, spoilt),
+            // Before the first event, no other failure leaves anything to account for.
+            Err(failure) if live.assigned() > 0 || matches!(failure, Failure::LiveSwitch(_)) => {
+                (Some(failure), None)
+            }
+            Err(failure) => return Err(failure),
+        };
+    let absent = live.absent();
     live.stop();
     Ok(EndedProcesses {
         assigned: live.assigned(),
@@ -377,6 +388,7 @@ fn work<P: Placement>(
         killed: live.killed().to_vec(),
         hung: live.hung().clone(),
         without: live.without().clone(),
+        absent,
         standby: live
             .standby()
             .map(|terms| terms.map_or_else(|error| format!("unknown: {error}"), |terms| terms.to_string())),
@@ -483,7 +495,22 @@ mod tests {
     }
 
     #[test]
-    fn a_readout_that_hung_and_one_that_ended_are_told_apart() {
+    fn a_run_that_ends_without_a_supervisor_or_a_collector_is_a_failure() {
+        let judge = |absent: &[Role]| {
+            let mut audit = Audit::default();
+            (audit.totals.assigned, audit.totals.rejected) = (3, 3);
+            let mut ended =
+                EndedProcesses { assigned: 3, absent: absent.to_vec(), ..EndedProcesses::default() };
+            ended.judge(&AtomicBool::new(false), Ok(audit))
+        };
+        judge(&[]).unwrap();
+        let failure = judge(&[Role::Supervisor]).unwrap_err();
+        assert!(failure.to_string().starts_with("no supervisor was left when the run ended"), "{failure}");
+        judge(&[Role::Collector]).unwrap_err();
+    }
+
+    #[test]
+    fn a_readout_that_hung_does_not_excuse_one_that_ended() {
         let hung = EndedProcesses {
             killed: vec!["readout-1".to_owned()],
             hung: [("readout-2".to_owned(), 3)].into(),
