@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::atlas::{self, ChecksumType, FragmentHeader, FragmentLevel, FullEvent};
 use crate::checksum::{adler32, one_at_a_time};
 use crate::words::{index, u32_at};
-use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
+use crate::{Event, EventId, Events, Fault, Format, Fragment, ReadError, rdh};
 
 /// Most faults listed in a report. Further faults are only counted.
 pub const FAULTS_KEPT: usize = 1000;
@@ -81,6 +81,14 @@ struct FileCheck<'a> {
     sources: Vec<u32>,
 }
 
+/// Returns the fragments of an event in the order of sources. A collector writes fragments as they arrive, and those that never
+/// came at the end.
+fn by_source<'a>(event: &Event<'a>) -> Vec<Fragment<'a>> {
+    let mut fragments = event.fragments.clone();
+    fragments.sort_by_key(|fragment| fragment.source);
+    fragments
+}
+
 struct Distance {
     count: u64,
     first: ReadError,
@@ -152,7 +160,7 @@ impl<'a> FileCheck<'a> {
         let Some(Ok(earlier)) = Events::with_format(bytes, self.report.format).next() else { return false };
         let is_missing = |status: u32| status == atlas::status::MISSING;
         earlier.fragments.len() == event.fragments.len()
-            && earlier.fragments.iter().zip(&event.fragments).all(|(one, other)| {
+            && by_source(&earlier).iter().zip(&by_source(event)).all(|(one, other)| {
                 one.source == other.source
                     && (one.bytes == other.bytes || is_missing(one.status) || is_missing(other.status))
             })

@@ -7,7 +7,7 @@ use fanin_events::atlas::{
     AtlasWriter, ChecksumType, EventHeader, FileEnd, FileHeader, WriteError, encode_event, header, status,
 };
 use fanin_events::convert::{Pairing, compare, to_atlas, to_frag};
-use fanin_events::{Events, Fault, Fragment, frag, sample, verify};
+use fanin_events::{Events, Fault, Fragment, ReadError, frag, sample, verify};
 use proptest::prelude::*;
 
 fn atlas_from(bytes: &[u8]) -> Vec<u8> {
@@ -271,6 +271,30 @@ fn an_event_stored_twice_is_noted_and_another_event_of_its_name_is_a_fault() {
     let report = twice(1, b"9999", 0);
     assert_eq!((duplicates(&report), report.duplicates), (1, 0));
     assert!(report.faults.iter().any(|error| matches!(error.fault, Fault::DuplicateEvent { l1_id: 1, .. })));
+}
+
+#[test]
+fn an_event_stored_twice_may_have_its_fragments_in_another_order() {
+    let stored = |second: [(u32, u32, &[u8]); 3]| {
+        let mut bytes = Vec::new();
+        let mut writer = AtlasWriter::new(&mut bytes, &FileHeader::default()).unwrap();
+        let first = [(1, 0, &b"1111"[..]), (2, 0, b"2222"), (3, 0, b"3333")];
+        for fragments in [first, second] {
+            let fragments =
+                fragments.map(|(source, status, bytes)| Fragment { source, status, offset: 0, bytes });
+            writer.write_event(&EventHeader { l1_id: 1, ..EventHeader::default() }, fragments).unwrap();
+        }
+        writer.finish(&FileEnd::default()).unwrap();
+        let report = verify(&bytes).unwrap();
+        let is_other = |error: &&ReadError| matches!(error.fault, Fault::DuplicateEvent { .. });
+        (report.duplicates, report.faults.iter().filter(is_other).count())
+    };
+    // As their readouts answered, and the missing one at the end.
+    let missing = (2, status::MISSING, &b""[..]);
+    assert_eq!(stored([(3, 0, b"3333"), (2, 0, b"2222"), (1, 0, b"1111")]), (1, 0));
+    assert_eq!(stored([(3, 0, b"3333"), (1, 0, b"1111"), missing]), (1, 0));
+    assert_eq!(stored([(3, 0, b"1111"), (1, 0, b"3333"), missing]), (0, 1));
+    assert_eq!(stored([(3, 0, b"3333"), (4, 0, b"1111"), missing]), (0, 1));
 }
 
 fn fragments() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {
