@@ -29,34 +29,22 @@ pub struct JournalTables {
 /// # Errors
 /// If a journal cannot be read, or if two folders have a journal of the same name.
 pub fn read_tables(folders: &[&Path], racks: &[u32]) -> Result<JournalTables, JournalError> {
-    let mut lines: Vec<(u64, journal::JournalLine)> = Vec::new();
-    let paths = replaced::journals(folders)?;
-    for path in &paths {
-        journal::read(path, |epoch, line| {
-            // The tables do not use these steps.
-            if !matches!(
-                line.record.step,
-                EventStep::Deleted | EventStep::Cleared | EventStep::Received { .. }
-            ) {
-                lines.push((epoch, line));
-            }
-        })?;
-    }
-    let Some(earliest) = lines.iter().map(|(epoch, _)| *epoch).min() else {
+    let mut records = used_records(folders)?;
+    let Some(earliest) = records.iter().map(|used| used.epoch_us).min() else {
         return Ok(JournalTables::default());
     };
-    let mut records: Vec<(EventRecord, u64)> =
-        lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
-    records.sort_by_key(|(record, _)| record.at);
-    let is_assigned = |record: &EventRecord| matches!(record.step, EventStep::Assigned { .. });
-    let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
-    else {
+    for used in &mut records {
+        used.record = since(used.epoch_us, earliest, used.record);
+    }
+    records.sort_by_key(|used| used.record.at);
+    let is_assigned = |used: &&UsedRecord| matches!(used.record.step, EventStep::Assigned { .. });
+    let Some(start) = records.iter().find(is_assigned).map(|used| used.record.at) else {
         return Ok(JournalTables::default());
     };
     let start_unix_us = earliest.saturating_add(start.get() / 1_000_000);
     let mut tables = JournalTables { start_unix_us, ..JournalTables::default() };
     let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
-    for (record, data) in &records {
+    for UsedRecord { record, data, .. } in &records {
         note(&mut rows, &mut tables, record, *data, start, racks);
     }
     for row in rows.values_mut() {
@@ -66,6 +54,37 @@ pub fn read_tables(folders: &[&Path], racks: &[u32]) -> Result<JournalTables, Jo
     }
     tables.rows = rows.into_values().collect();
     Ok(tables)
+}
+
+/// A record that the tables use, with its data and the epoch of its journal.
+#[derive(Debug)]
+struct UsedRecord {
+    epoch_us: u64,
+    record: EventRecord,
+    data: u64,
+}
+
+/// Reads the records that the tables use. A long run has many more of the others, such as one for each readout's answer.
+fn used_records(folders: &[&Path]) -> Result<Vec<UsedRecord>, JournalError> {
+    let mut records = Vec::new();
+    for path in &replaced::journals(folders)? {
+        journal::read(path, |epoch_us, line| {
+            let is_used = matches!(
+                line.record.step,
+                EventStep::Assigned { .. }
+                    | EventStep::FirstRequest { .. }
+                    | EventStep::Collected { .. }
+                    | EventStep::TimedOut { .. }
+                    | EventStep::Missing { .. }
+                    | EventStep::Reassigned { .. }
+                    | EventStep::Completed { .. }
+            );
+            if is_used {
+                records.push(UsedRecord { epoch_us, record: line.record, data: line.data });
+            }
+        })?;
+    }
+    Ok(records)
 }
 
 fn note(
@@ -115,5 +134,40 @@ fn note(
             row.outcome = outcome.into();
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    #[test]
+    fn answers_of_readouts_change_no_row_and_are_not_kept() {
+        const ANSWERS: usize = 100_000;
+        let folder = std::env::temp_dir().join(format!("fanin-result-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let supervisor = "# fanin journal 1 supervisor epoch-us 1000\n20000000000 7 assigned 0 1 10000000000 0\n\
+                          90000000000 7 completed 0 rejected\n";
+        let header = "# fanin journal 1 collector-0 epoch-us 900\n21000000000 7 received 1\n\
+                      30000000000 7 first-request 0\n";
+        let end =
+            "80000000000 7 collected 0 0 21000000000 30000000000 3 15 0 15\n80000000000 7 missing 2 1\n";
+        let mut answers = String::new();
+        for answer in 0..ANSWERS {
+            writeln!(answers, "31000000000 7 answered {} 30000000000 5", answer % 1000).unwrap();
+        }
+        std::fs::write(folder.join("supervisor.journal"), supervisor).unwrap();
+        let tables = |answers: &str| {
+            std::fs::write(folder.join("collector-0.journal"), format!("{header}{answers}{end}")).unwrap();
+            assert_eq!(used_records(&[&folder]).unwrap().len(), 5);
+            read_tables(&[&folder], &[0]).unwrap()
+        };
+        let (without, with) = (tables(""), tables(&answers));
+        assert_eq!(without.rows.len(), 1);
+        assert_eq!((without.rows[0].size_bytes, without.missing), (15, 1));
+        assert_eq!((&with.rows, with.missing, with.start_unix_us), (&without.rows, 1, without.start_unix_us));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
