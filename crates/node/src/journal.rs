@@ -51,6 +51,8 @@ pub struct Journal {
     boot: Option<String>,
     epoch_us: u64,
     rotation: Rotation,
+    /// After a failed rotation: the size of the file at which the next one is tried.
+    rotation_again: u64,
 }
 
 /// Limits of journal rotation (`live.journal_size`, `live.journal_parts`).
@@ -150,6 +152,7 @@ impl Journal {
             boot: machine.boot().filter(|_| !sync),
             epoch_us,
             rotation: Rotation::default(),
+            rotation_again: 0,
         })
     }
 
@@ -184,7 +187,7 @@ impl Journal {
         self.machine.rename(&self.path, &self.path.with_extension("journal-replaced"))?;
         self.file = self.machine.open(&self.path, OpenMode::ReadWrite)?;
         lines::sync_folder(&self.machine, &self.path)?;
-        (self.good, self.has_rest) = (0, false);
+        (self.good, self.has_rest, self.rotation_again) = (0, false, 0);
         Ok(())
     }
 
@@ -251,13 +254,16 @@ impl Journal {
         }
         self.good += self.waiting.len() as u64;
         self.waiting.clear();
-        if self.rotation.size > 0 && self.good >= self.rotation.size {
+        if self.rotation.size > 0 && self.good >= self.rotation.size.max(self.rotation_again) {
             // A failed rotation loses no committed record.
             let open = if self.rotation.keep > 0 { open() } else { String::new() };
-            if let Err(error) = self.rotate(&open) {
-                tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
-                self.rotation.size = self.rotation.size.saturating_add(self.good);
-            }
+            self.rotation_again = match self.rotate(&open) {
+                Ok(()) => 0,
+                Err(error) => {
+                    tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
+                    self.good.saturating_add(self.rotation.size)
+                }
+            };
         }
         Ok(())
     }

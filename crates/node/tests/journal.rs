@@ -195,6 +195,40 @@ fn a_journal_that_has_grown_is_put_aside_and_still_read() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+#[test]
+fn a_failed_rotation_leaves_the_configured_size_in_force() {
+    let folder = folder("unrotated");
+    let path = folder.join("supervisor.journal");
+    let rotation = Rotation { size: 1000, keep: 0 };
+    let mut journal = Journal::open(&path, "supervisor", 1, false).unwrap().rotating(rotation);
+    let mut events = 0..;
+    let mut add_event = |journal: &mut Journal| {
+        journal.add(&record(events.next().unwrap(), assigned(1)), 0);
+        journal.commit().unwrap();
+    };
+    let is_rotated = |number: u32| folder.join(format!("supervisor.{number:05}.journal")).exists();
+    // A folder in the place of the next file: each rotation fails, and is tried again after 1000 further bytes.
+    let obstacle = path.with_extension("journal-new");
+    std::fs::create_dir(&obstacle).unwrap();
+    while journal.size() < 3500 {
+        add_event(&mut journal);
+    }
+    assert!(!is_rotated(1));
+    std::fs::remove_dir(&obstacle).unwrap();
+    // Returns the size of the journal before the line with which it is put aside.
+    let mut size_before = |number| loop {
+        let before = journal.size();
+        add_event(&mut journal);
+        if is_rotated(number) {
+            return before;
+        }
+        assert!(before < 10_000, "the journal goes on growing");
+    };
+    assert!(size_before(1) < 5000);
+    assert!(size_before(2) < 1000 && size_before(3) < 1000);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// The supervisor resumes an event whose assignment was in a journal that is deleted.
 #[test]
 fn unfinished_events_outlive_the_journals_that_are_deleted() {
