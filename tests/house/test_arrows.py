@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "queueing": {"units"},
     "report": {"units", "dataflow"},
     "scenario": {"units", "dataflow", "queueing"},
-    "switch": {"units", "queueing", "report", "scenario"},
+    "switch": {"units", "message", "queueing", "report", "scenario"},
     "tcp": {"units"},
     "network": {"units", "dataflow", "scenario"},
     "node": {"message", "units", "dataflow", "events", "network", "report", "scenario"},

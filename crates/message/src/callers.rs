@@ -67,6 +67,16 @@ pub fn caller_group(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Returns the position of the first of those callers that occur most often; `None` without callers.
+///
+/// A full listener ends this connection, if its connections are in the order of their age.
+pub fn first_of_most(callers: impl Iterator<Item = IpAddr> + Clone) -> Option<usize> {
+    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+    callers.clone().for_each(|caller| *counts.entry(caller).or_default() += 1);
+    let most = counts.values().max();
+    callers.into_iter().position(|caller| counts.get(&caller) == most)
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
@@ -83,6 +93,14 @@ mod tests {
         assert_ne!(caller_group(at("fd00:1:2:3::4")), caller_group(at("fd00:1:2:4::4")));
         assert_eq!(caller_group(at("::ffff:10.0.0.1")), caller_group(at("10.0.0.1")));
         assert_ne!(caller_group(at("10.0.0.1")), caller_group(at("10.0.0.2")));
+    }
+
+    #[test]
+    fn the_first_of_the_most_frequent_callers_is_found() {
+        let of = |callers: &[&str]| first_of_most(callers.iter().map(|caller| at(caller)));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.2"]), Some(1));
+        assert_eq!(of(&["10.0.0.3", "10.0.0.1"]), Some(0));
     }
 
     #[test]

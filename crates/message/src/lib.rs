@@ -68,7 +68,7 @@ mod wake;
 pub use assembler::{ArrivedMessage, Assembler, Partial, Starved};
 pub use auth::{KeyError, SharedKey, TAG_BYTES};
 pub use backoff::Backoff;
-pub use callers::{CallerRates, caller_group};
+pub use callers::{CallerRates, caller_group, first_of_most};
 pub use counters::Counters;
 pub use endpoint::{MessageEndpoint, SetupError};
 pub use event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId, SendError};

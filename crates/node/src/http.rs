@@ -1,13 +1,12 @@
 //! A small HTTP/1.1 server for `/metrics`, `/healthz` and `/readyz`: one thread serves many clients at a time.
 
-use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fanin_message::{CallerRates, caller_group};
+use fanin_message::{CallerRates, caller_group, first_of_most};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Maximum time from `accept` until the response is written; the connection is closed afterwards.
@@ -131,19 +130,12 @@ fn accept(listener: &mut HttpListener, connections: &mut Vec<HttpConnection>) {
             continue;
         }
         if connections.len() == CONNECTIONS_MAX {
-            connections.remove(oldest_of_most(connections));
+            let callers = connections.iter().map(|connection| connection.caller);
+            connections.remove(first_of_most(callers).unwrap_or(0));
         }
         let (caller, until) = (caller_group(caller), now + REQUEST_MAX);
         connections.push(HttpConnection { stream, caller, until, request: Vec::new(), answer: None });
     }
-}
-
-/// Returns the place of the oldest connection of the address that has most connections.
-fn oldest_of_most(connections: &[HttpConnection]) -> usize {
-    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-    connections.iter().for_each(|connection| *counts.entry(connection.caller).or_default() += 1);
-    let most = counts.values().max();
-    connections.iter().position(|connection| counts.get(&connection.caller) == most).unwrap_or(0)
 }
 
 impl HttpConnection {

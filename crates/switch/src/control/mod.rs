@@ -12,6 +12,7 @@ mod handlers;
 mod metrics;
 mod openapi;
 mod operation;
+mod places;
 mod query;
 mod routes;
 mod serve;

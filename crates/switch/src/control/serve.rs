@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::body::{Bytes, Incoming};
@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
@@ -26,12 +26,11 @@ use crate::capture::CaptureStream;
 use crate::control::answer::{Answer, Refusal};
 use crate::control::body::{BODY_BYTES_MAX, BodyError, ResponseBody, collect};
 use crate::control::operation::Operation;
+use crate::control::places::{CONNECTIONS_MAX, HttpPlaces, PlaceAdmission};
 use crate::control::query::Query;
 use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
 use crate::control::settings::{ControlSettings, ControlStartError};
 
-/// Concurrent connections of each listener.
-const CONNECTIONS_MAX: usize = 32;
 /// Requests that may wait for the data path.
 const WAITING_MAX: usize = 4;
 /// The longest time for a request's head, including the idle time before it.
@@ -136,7 +135,7 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
                 let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
                 loop {
                     match socket.accept().await {
-                        Ok((stream, _)) => admit(stream, Via::Socket, &shared, &places),
+                        Ok((stream, _)) => admit(stream, &shared, &places),
                         // `accept` fails, for instance, if no file descriptor is free: retry later.
                         Err(_) => sleep(CAPTURE_EVERY * 20).await,
                     }
@@ -146,10 +145,10 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
         if let Some(http) = http.and_then(|http| TcpListener::from_std(http).ok()) {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move {
-                let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+                let mut places = HttpPlaces::new();
                 loop {
                     match http.accept().await {
-                        Ok((stream, _)) => admit(stream, Via::Http, &shared, &places),
+                        Ok((stream, caller)) => admit_caller(stream, caller.ip(), &shared, &mut places),
                         Err(_) => sleep(CAPTURE_EVERY * 20).await,
                     }
                 }
@@ -163,46 +162,67 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
     runtime.shutdown_background();
 }
 
-fn admit<S>(stream: S, via: Via, shared: &Arc<ServerState>, places: &Arc<Semaphore>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+/// Serves a connection of the local socket if there is a place for it.
+fn admit(stream: UnixStream, shared: &Arc<ServerState>, places: &Arc<Semaphore>) {
     match Arc::clone(places).try_acquire_owned() {
         Ok(place) => {
             let shared = Arc::clone(shared);
             tokio::spawn(async move {
-                serve(stream, via, shared).await;
+                serve(stream, Via::Socket, shared, Arc::default()).await;
                 drop(place);
             });
         }
-        Err(_) => {
-            tokio::spawn(async move {
-                let mut stream = stream;
-                let text = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
-                            content-length: 0\r\n\r\n";
-                let _ = timeout(Duration::from_secs(1), stream.write_all(text.as_bytes())).await;
-            });
-        }
+        Err(_) => refuse_connection(stream),
     }
 }
 
+/// Serves a connection of the HTTP address if there is a place for it, or another one makes room.
+fn admit_caller(stream: TcpStream, caller: IpAddr, shared: &Arc<ServerState>, places: &mut HttpPlaces) {
+    match places.admit(caller) {
+        PlaceAdmission::Free => {
+            let is_authorized = Arc::<AtomicBool>::default();
+            let served = serve(stream, Via::Http, Arc::clone(shared), Arc::clone(&is_authorized));
+            places.add(caller, is_authorized, tokio::spawn(served));
+        }
+        PlaceAdmission::Full => refuse_connection(stream),
+        PlaceAdmission::TooFrequent => {}
+    }
+}
+
+fn refuse_connection(mut stream: impl AsyncWrite + Unpin + Send + 'static) {
+    tokio::spawn(async move {
+        let text = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
+                    content-length: 0\r\n\r\n";
+        let _ = timeout(Duration::from_secs(1), stream.write_all(text.as_bytes())).await;
+    });
+}
+
+/// State of a connection that its requests change.
+struct HttpConnectionState {
+    /// The longest time of the connection, ms.
+    allowed_ms: AtomicU64,
+    is_authorized: Arc<AtomicBool>,
+}
+
 /// Serves one connection, for a limited time.
-async fn serve<S>(stream: S, via: Via, shared: Arc<ServerState>)
+async fn serve<S>(stream: S, via: Via, shared: Arc<ServerState>, is_authorized: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let start = Instant::now();
-    let allowed_ms = Arc::new(AtomicU64::new(CONNECTION_TIMEOUT.as_millis() as u64));
-    let more = Arc::clone(&allowed_ms);
+    let allowed_ms = AtomicU64::new(CONNECTION_TIMEOUT.as_millis() as u64);
+    let state = Arc::new(HttpConnectionState { allowed_ms, is_authorized });
+    let of_requests = Arc::clone(&state);
     let service = service_fn(move |request| {
-        let (shared, more) = (Arc::clone(&shared), Arc::clone(&more));
-        async move { Ok::<_, std::convert::Infallible>(respond(request, via, &shared, &more).await) }
+        let (shared, state) = (Arc::clone(&shared), Arc::clone(&of_requests));
+        async move { Ok::<_, std::convert::Infallible>(respond(request, via, &shared, &state).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES_MAX);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     loop {
-        let left = Duration::from_millis(allowed_ms.load(Ordering::Relaxed)).saturating_sub(start.elapsed());
+        let left =
+            Duration::from_millis(state.allowed_ms.load(Ordering::Relaxed)).saturating_sub(start.elapsed());
         if left.is_zero() {
             return;
         }
@@ -217,10 +237,10 @@ async fn respond(
     request: Request<Incoming>,
     via: Via,
     shared: &Arc<ServerState>,
-    more: &AtomicU64,
+    state: &HttpConnectionState,
 ) -> Response<ResponseBody> {
-    match answer(request, via, shared).await {
-        Ok((answer, status, is_head)) => good(answer, status, is_head, more),
+    match answer(request, via, shared, state).await {
+        Ok((answer, status, is_head)) => good(answer, status, is_head, &state.allowed_ms),
         Err(Failed { refusal, allow }) => {
             let text = serde_json::to_string(&refusal).expect("a refusal is JSON");
             let mut response = Response::new(ResponseBody::Whole(Bytes::from(text)));
@@ -263,7 +283,9 @@ async fn answer(
     request: Request<Incoming>,
     via: Via,
     shared: &Arc<ServerState>,
+    state: &HttpConnectionState,
 ) -> Result<(Answer, u16, bool), Failed> {
+    let may_ask = |is_open| may_ask(&request, via, shared, is_open, &state.is_authorized);
     let (index, name) = match find(&shared.routes, request.method(), request.uri().path())? {
         Found::Route(route, name) => {
             let index =
@@ -271,7 +293,7 @@ async fn answer(
             (index, name)
         }
         Found::Methods(methods) => {
-            may_ask(&request, via, shared, false)?;
+            may_ask(false)?;
             let mut names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
             if names.contains(&"GET") {
                 names.push("HEAD");
@@ -282,14 +304,14 @@ async fn answer(
             return Err(Failed { refusal, allow: Some(allow) });
         }
         Found::Nothing => {
-            may_ask(&request, via, shared, false)?;
+            may_ask(false)?;
             let detail =
                 format!("{} does not exist; /v1/openapi.json lists all requests", request.uri().path());
             return Err(refuse(StatusCode::NOT_FOUND, detail));
         }
     };
     let route = &shared.routes[index];
-    may_ask(&request, via, shared, route.is_open)?;
+    may_ask(route.is_open)?;
     let query = Query::parse(request.uri().query(), route.query)?;
     let is_head = *request.method() == Method::HEAD;
     let body = if route.body.is_some() {
@@ -331,8 +353,15 @@ async fn answer(
     }
 }
 
-/// Authorizes a request by its token. Without a token, accepts requests from this machine, except from web pages.
-fn may_ask(request: &Request<Incoming>, via: Via, shared: &ServerState, is_open: bool) -> Result<(), Failed> {
+/// Authorizes a request by its token. Without a token, accepts requests from this machine, except from web pages. Sets
+/// `is_authorized` for a request that is not open to all.
+fn may_ask(
+    request: &Request<Incoming>,
+    via: Via,
+    shared: &ServerState,
+    is_open: bool,
+    is_authorized: &AtomicBool,
+) -> Result<(), Failed> {
     if via == Via::Socket {
         return Ok(());
     }
@@ -349,6 +378,7 @@ fn may_ask(request: &Request<Incoming>, via: Via, shared: &ServerState, is_open:
             );
             return Err(refuse(StatusCode::FORBIDDEN, detail));
         }
+        is_authorized.fetch_or(!is_open, Ordering::Relaxed);
         return Ok(());
     };
     if is_open {
@@ -356,7 +386,10 @@ fn may_ask(request: &Request<Incoming>, via: Via, shared: &ServerState, is_open:
     }
     let shown = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     match shown {
-        Some(shown) if is_equal(shown, token.as_bytes()) => Ok(()),
+        Some(shown) if is_equal(shown, token.as_bytes()) => {
+            is_authorized.store(true, Ordering::Relaxed);
+            Ok(())
+        }
         Some(_) => Err(refuse(StatusCode::UNAUTHORIZED, "the token is wrong")),
         None => Err(refuse(StatusCode::UNAUTHORIZED, "send the token: `Authorization: Bearer …`")),
     }
