@@ -265,6 +265,8 @@ impl<P: FragmentPayload> Logger<P> {
             writing.stream = EventStream::Debug;
             writing.missing = writing.missing.saturating_add(fragments);
             self.counters.stand_ins += 1;
+            let event = writing.event;
+            self.records.push_back(EventRecord { at: now, event, step: EventStep::StandIns { fragments } });
         }
         self.handle_stored(now, id);
     }

@@ -102,6 +102,13 @@ pub enum EventStep {
         /// The final state of the event if storing succeeds.
         outcome: Outcome,
     },
+    /// Collector: too large for a logger. All its fragments are recorded as missing next.
+    TooLarge {
+        /// The size of the payload.
+        bytes: Bytes,
+        /// The largest payload that a logger receives.
+        limit: Bytes,
+    },
     /// Collector: sent to a logger.
     Shipped {
         /// The logger's number.
@@ -132,6 +139,11 @@ pub enum EventStep {
         stream: EventStream,
         /// Fragments that are missing.
         missing: u32,
+    },
+    /// Logger: some fragments are damaged and cannot be written. They will be on disk as empty stand-ins, in the debug stream.
+    StandIns {
+        /// Number of stand-ins.
+        fragments: u32,
     },
     /// Readout: its fragments were deleted.
     Deleted,

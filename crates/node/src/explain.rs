@@ -176,6 +176,8 @@ fn from_journals(journals: &Journals) -> Vec<String> {
     let mut missing: BTreeMap<u16, u32> = BTreeMap::new();
     let mut answers: Vec<(f64, u16)> = Vec::new();
     let mut copies = 0;
+    // Collectors that dropped the fragments because the event is too large: no readout is the reason.
+    let mut dropped = BTreeSet::new();
     for ProcessLine { at, process, epoch_us, line } in &journals.entries {
         match line.record.step {
             EventStep::Assigned { collector, unit, due, direct } => {
@@ -207,6 +209,19 @@ fn from_journals(journals: &Journals) -> Vec<String> {
             EventStep::Answered { readout, requested, .. } => {
                 answers.push((difference_ms(absolute(*epoch_us, requested), *at), readout));
             }
+            EventStep::TooLarge { bytes, limit } => {
+                dropped.insert(process);
+                reasons.push(format!(
+                    "It has {} B, and a logger stores {} B at most: the debug stream has it without its fragments.",
+                    bytes.get(),
+                    limit.get()
+                ));
+            }
+            EventStep::StandIns { fragments } => reasons.push(format!(
+                "{fragments} of its fragments were damaged when they reached {process}, which could not write them: the debug stream \
+                 has it with empty stand-ins."
+            )),
+            EventStep::Missing { .. } if dropped.contains(process) => {}
             EventStep::Missing { readout, fragments } => {
                 *missing.entry(readout).or_default() += u32::from(fragments);
             }
@@ -305,6 +320,9 @@ fn conclusion(outcome: &str, journals: &Journals) -> String {
         "rejected" => "A processing unit rejected it.".to_owned(),
         "accepted" => "A processing unit accepted it; the system has no loggers.".to_owned(),
         "stored" => "A processing unit accepted it, and a logger stored it.".to_owned(),
+        "debug" if is_accepted(journals) => {
+            "A processing unit accepted it; it is in the debug stream.".to_owned()
+        }
         "debug" => "It is in the debug stream, undecided.".to_owned(),
         "collected" => "All its fragments arrived; no decision was asked for.".to_owned(),
         "assigned" => "It was still being collected when the run ended.".to_owned(),
@@ -318,6 +336,15 @@ fn conclusion(outcome: &str, journals: &Journals) -> String {
             None => "It is lost: some fragment never came, or its collector died.".to_owned(),
         },
     }
+}
+
+fn is_accepted(journals: &Journals) -> bool {
+    journals.entries.iter().any(|entry| {
+        matches!(
+            entry.line.record.step,
+            EventStep::Decided { outcome: Outcome::Accepted | Outcome::Stored, .. }
+        )
+    })
 }
 
 fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
@@ -366,6 +393,9 @@ fn words(entry: &ProcessLine) -> String {
             format!("{state}: {} B in {requests} requests, {missing} fragments missing", bytes.get())
         }
         EventStep::Decided { unit, outcome } => format!("unit {unit}: {}", outcome_name(outcome)),
+        EventStep::TooLarge { bytes, limit } => {
+            format!("too large for a logger: {} B, and {} B at most", bytes.get(), limit.get())
+        }
         EventStep::Shipped { logger, attempt, .. } => format!("sent to logger {logger}, attempt {attempt}"),
         EventStep::Acknowledged { logger } => format!("logger {logger} has it on disk"),
         EventStep::Abandoned => "given up: the supervisor gave it to another collector".to_owned(),
@@ -373,6 +403,7 @@ fn words(entry: &ProcessLine) -> String {
         EventStep::Stored { collector, missing, .. } => {
             format!("stored for collector {collector}, {missing} fragments missing")
         }
+        EventStep::StandIns { fragments } => format!("stand-ins written for {fragments} damaged fragments"),
         EventStep::Deleted => "fragments deleted".to_owned(),
         EventStep::TimedOut { times } => format!("{times} retransmission timeouts of TCP"),
     }
@@ -485,6 +516,36 @@ mod tests {
         let text = found.reasons.join(" ");
         assert_eq!(found.outcome, "lost");
         assert!(text.contains("no process finished it. The last record is from collector-0"), "{text}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_event_that_no_logger_could_write_names_the_reason_and_no_readout() {
+        let supervisor = "# fanin journal 1 supervisor epoch-us 1000\n0 1 assigned 0 0 0 0\n0 2 assigned 0 1 0 0\n\
+                          9000000000 1 completed 0 debug\n9000000000 2 completed 0 debug\n";
+        let collector = "# fanin journal 1 collector-0 epoch-us 1000\n5000 2 missing 1 3\n7000 1 decided 0 stored\n\
+                         8000 1 too-large 700 600\n8000 1 missing 0 4\n8000 1 missing 1 4\n8000 2 decided 1 stored\n";
+        let logger = "# fanin journal 1 logger-0 epoch-us 1000\n9000 1 stored 0 debug 8\n9000 2 stand-ins 5\n\
+                      9000 2 stored 0 debug 8\n";
+        let folder = journals(
+            "unwritable",
+            &[("supervisor", supervisor), ("collector-0", collector), ("logger-0", logger)],
+        );
+        let found = explained(&folder, &[], 1);
+        let text = found.reasons.join(" ");
+        assert_eq!(found.outcome, "debug");
+        assert!(text.contains("It has 700 B, and a logger stores 600 B at most"), "{text}");
+        assert!(
+            !text.contains("did not deliver") && text.contains("accepted it; it is in the debug"),
+            "{text}"
+        );
+        assert!(
+            found.steps.iter().any(|step| step.text == "too large for a logger: 700 B, and 600 B at most")
+        );
+        let text = explained(&folder, &[], 2).reasons.join(" ");
+        assert!(text.contains("5 of its fragments were damaged when they reached logger-0"), "{text}");
+        // These never came.
+        assert!(text.contains("Readout 1 did not deliver 3 of its fragments"), "{text}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

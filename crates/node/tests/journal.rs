@@ -51,6 +51,7 @@ fn every_kind_of_record_comes_back() {
             missing: 3,
         },
         EventStep::Decided { unit: 1, outcome: Outcome::Stored },
+        EventStep::TooLarge { bytes: Bytes::new(700), limit: Bytes::new(600) },
         EventStep::Shipped {
             logger: 1,
             attempt: 2,
@@ -62,6 +63,7 @@ fn every_kind_of_record_comes_back() {
         EventStep::Abandoned,
         EventStep::Cleared,
         EventStep::Stored { collector: 2, stream: EventStream::Physics, missing: 8 },
+        EventStep::StandIns { fragments: 4 },
         EventStep::Deleted,
     ];
     let folder = folder("all");

@@ -18,7 +18,9 @@ impl<P: FragmentPayload> Collector<P> {
             let outcome = if self.slots[index].is_debug { Outcome::Debug } else { Outcome::Accepted };
             self.finish(now, index, outcome);
         } else {
-            if self.config.event_max.is_some_and(|max| self.slots[index].payload.size() > max) {
+            let (event, bytes) = (self.slots[index].event, self.slots[index].payload.size());
+            if let Some(limit) = self.config.event_max.filter(|limit| bytes > *limit) {
+                self.record(now, event, EventStep::TooLarge { bytes, limit });
                 self.drop_fragments(now, index);
             }
             self.offer(now, index, None);

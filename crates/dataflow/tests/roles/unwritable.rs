@@ -33,7 +33,9 @@ fn an_event_too_large_for_a_message_is_stored_without_its_fragments() {
             _ => None,
         });
         let counters = *collector.counters();
-        let missing: u32 = drain!(collector.poll_record())
+        let records = drain!(collector.poll_record());
+        let too_large = records.iter().position(|record| matches!(record.step, EventStep::TooLarge { .. }));
+        let missing: u32 = records
             .iter()
             .map(|record| match record.step {
                 EventStep::Missing { fragments, .. } => u32::from(fragments),
@@ -42,11 +44,16 @@ fn an_event_too_large_for_a_message_is_stored_without_its_fragments() {
             .sum();
         if is_whole {
             assert_eq!(sent, Some((EventStream::Physics, 0, Bytes::new(3_000))));
-            assert_eq!((counters.too_large, counters.missing, missing), (0, 0, 0));
+            assert_eq!((counters.too_large, counters.missing, missing, too_large), (0, 0, 0, None));
             continue;
         }
         assert_eq!(sent, Some((EventStream::Debug, 24, Bytes::ZERO)));
         assert_eq!((counters.too_large, counters.missing, missing), (1, 24, 24));
+        // The reason stands in front of the fragments that it costs.
+        let too_large = too_large.unwrap();
+        let step = EventStep::TooLarge { bytes: Bytes::new(3_000), limit: Bytes::new(2_999) };
+        assert_eq!(records[too_large].step, step);
+        assert!(matches!(records[too_large + 1].step, EventStep::Missing { .. }), "{records:?}");
         let stored = Message::Stored { event: L1Id(7), stream: EventStream::Debug };
         collector.handle_message(ms(4), Peer::Logger(0), stored).unwrap();
         let done = drain!(collector.poll_transmit()).into_iter().find_map(|(_, message)| match message {
@@ -70,8 +77,9 @@ fn a_logger_reports_an_event_with_stand_ins_in_the_debug_stream() {
     logger.handle_stand_in(ms(2), job.id, 3);
     let stream = EventStream::Debug;
     assert_eq!(drain!(logger.poll_transmit()), [(from, Message::Stored { event, stream })]);
-    let step = EventStep::Stored { collector: 2, stream, missing: 5 };
-    assert_eq!(drain!(logger.poll_record()).last().unwrap().step, step);
+    let steps: Vec<EventStep> = drain!(logger.poll_record()).iter().map(|record| record.step).collect();
+    let stored = EventStep::Stored { collector: 2, stream, missing: 5 };
+    assert_eq!(steps, [EventStep::StandIns { fragments: 3 }, stored]);
     let counters = *logger.counters();
     assert_eq!((counters.stored, counters.debug, counters.stand_ins, counters.held), (1, 1, 1, 0));
     logger.check_invariants();

@@ -66,6 +66,7 @@ pub(super) fn format(record: &EventRecord, data: u64, out: &mut String) {
             bytes.get()
         ),
         EventStep::Decided { unit, outcome } => write!(out, "decided {unit} {}", outcome_name(*outcome)),
+        EventStep::TooLarge { bytes, limit } => write!(out, "too-large {} {}", bytes.get(), limit.get()),
         EventStep::Shipped { logger, attempt, stream, bytes, missing } => {
             write!(out, "shipped {logger} {attempt} {} {} {missing}", word(&STREAMS, stream), bytes.get())
         }
@@ -75,6 +76,7 @@ pub(super) fn format(record: &EventRecord, data: u64, out: &mut String) {
         EventStep::Stored { collector, stream, missing } => {
             write!(out, "stored {collector} {} {missing}", word(&STREAMS, stream))
         }
+        EventStep::StandIns { fragments } => write!(out, "stand-ins {fragments}"),
         EventStep::Deleted => write!(out, "deleted"),
         EventStep::TimedOut { times } => write!(out, "timed-out {times}"),
     };
@@ -139,6 +141,9 @@ pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
             step
         }
         "decided" => EventStep::Decided { unit: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
+        "too-large" => {
+            EventStep::TooLarge { bytes: Bytes::new(number(next()?)?), limit: Bytes::new(number(next()?)?) }
+        }
         "shipped" => EventStep::Shipped {
             logger: number(next()?)?,
             attempt: number(next()?)?,
@@ -154,6 +159,7 @@ pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
             stream: one_of(&STREAMS, next()?)?,
             missing: number(next()?)?,
         },
+        "stand-ins" => EventStep::StandIns { fragments: number(next()?)? },
         "deleted" => EventStep::Deleted,
         "timed-out" => EventStep::TimedOut { times: number(next()?)? },
         _ => return Err("it records something unknown"),

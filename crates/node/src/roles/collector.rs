@@ -23,7 +23,6 @@ use crate::proof::with_proof;
 use crate::source::{Sources, supply};
 use crate::unit::server::{Happening, Launcher, UnitServer};
 use crate::wake::Wake;
-use crate::wire::EVENT_BYTES_MAX;
 
 /// Runs the collector's state machine over connections.
 pub struct CollectorNode {
@@ -43,8 +42,6 @@ pub struct CollectorNode {
     failure: Option<ProcessError>,
     /// True if an earlier life of this process had an event: its processors have worked in this run.
     has_worked: bool,
-    /// Events that were too large for a logger and are in the log.
-    too_large: u64,
 }
 
 /// Sum of the ideal times of collections, and counts of the readouts that answered last.
@@ -126,7 +123,6 @@ impl CollectorNode {
             taken: VecDeque::new(),
             failure: None,
             has_worked,
-            too_large: 0,
         })
     }
 
@@ -342,13 +338,11 @@ impl RoleNode for CollectorNode {
         // The supervisor may have assigned a given-up event to this collector again. The entries then belong to the new
         // assignment.
         let is_over = ends && !self.collector.has(event);
-        let too_large = self.collector.counters().too_large;
-        if matches!(record.step, EventStep::Missing { .. }) && self.too_large < too_large {
-            self.too_large = too_large;
-            let bytes_max = EVENT_BYTES_MAX;
+        if let EventStep::TooLarge { bytes, limit } = record.step {
             tracing::error!(
                 event = event.0,
-                bytes_max,
+                bytes = bytes.get(),
+                bytes_max = limit.get(),
                 "an event is too large for a message: the debug stream has it without its fragments"
             );
         }
