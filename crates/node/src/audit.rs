@@ -226,8 +226,14 @@ impl Trails {
 
     /// Removes the events whose records may be incomplete because older journals were deleted. Returns their number.
     ///
-    /// `covered_since` is in picoseconds since 1970. Events before [`Self::first_covered`] are removed.
-    fn forget_before(&mut self, covered_since: u128, on_disk: &mut BTreeMap<L1Id, OnDisk>) -> u64 {
+    /// `covered_since` is in picoseconds since 1970. Events before [`Self::first_covered`] are removed. The number leaves out
+    /// the events of `lost`.
+    fn forget_before(
+        &mut self,
+        covered_since: u128,
+        on_disk: &mut BTreeMap<L1Id, OnDisk>,
+        lost: &BTreeSet<L1Id>,
+    ) -> u64 {
         let first = self.first_covered(covered_since);
         let seen: BTreeSet<L1Id> = self.auditor.events().chain(on_disk.keys().copied()).collect();
         let is_covered = |event: &L1Id| first.is_some_and(|first| *event >= first);
@@ -238,7 +244,7 @@ impl Trails {
             self.said_stored.remove(event);
             on_disk.remove(event);
         }
-        gone.len() as u64
+        gone.iter().filter(|event| !lost.contains(event)).count() as u64
     }
 }
 
@@ -394,10 +400,11 @@ fn examine(
         trails.note(*epoch_us, record);
     }
     let lost_before = open_before.into_iter().map(|(event, _)| event);
-    let lost_before = lost_before.filter(|event| !trails.outcomes.contains_key(event)).collect::<Vec<_>>();
+    let lost_before: BTreeSet<L1Id> =
+        lost_before.filter(|event| !trails.outcomes.contains_key(event)).collect();
     let mut found = (trails.assigned_at.len() + never_assigned.len()) as u64;
     if covered_since > 0 {
-        audit.unproven = trails.forget_before(covered_since, &mut on_disk);
+        audit.unproven = trails.forget_before(covered_since, &mut on_disk, &lost_before);
         // L1 IDs are assigned one after the other.
         let last = trails.assigned_at.keys().chain(&never_assigned).max();
         found = last.map_or(0, |event| event.0 + 1).max(next);
@@ -417,9 +424,14 @@ fn examine(
             findings.push(Finding::RejectedAndStored(event));
         }
     }
-    let (totals, breaches) = trails.auditor.account(scope.loggers);
+    let (mut totals, breaches) = trails.auditor.account(scope.loggers);
+    // Their assignments were in journals that were deleted.
+    let counted: BTreeSet<L1Id> =
+        trails.auditor.events().filter(|event| trails.assigned_at.contains_key(event)).collect();
+    totals.assigned += lost_before.difference(&counted).count() as u64;
     audit.totals = totals;
-    let (mut lost, mut lost_on_disk, mut not_in_files) = (lost_before, 0, Vec::new());
+    let (mut lost, mut lost_on_disk, mut not_in_files) =
+        (lost_before.into_iter().collect::<Vec<_>>(), 0, Vec::new());
     for breach in breaches {
         match breach {
             AuditError::Lost(event) => {

@@ -443,6 +443,15 @@ fn an_event_that_was_open_before_the_journals_that_are_left_is_lost_without_an_o
     write(rest);
     let failure = audit(&scope).unwrap_err();
     assert_eq!(failure.lost_events().map(|event| event.0).collect::<Vec<_>>(), [5]);
+    // The lost event counts as assigned, and no longer as unproven where a later record names it.
+    let equation = |failure: &AuditFailure| {
+        let (totals, unproven) = (failure.audit.totals, failure.audit.unproven);
+        (totals.assigned, totals.rejected, failure.lost(), unproven)
+    };
+    assert_eq!(equation(&failure), (2, 1, 1, 1));
+    assert!(failure.to_string().starts_with("1 of 2 events were lost"), "{failure}");
+    write(&format!("4 5 cleared\n{rest}"));
+    assert_eq!(equation(&audit(&scope).unwrap_err()), (2, 1, 1, 1));
     write(&format!("5 5 completed 1 rejected\n{rest}"));
     assert_eq!(audit(&scope).unwrap().totals.rejected, 1);
     // The journals that are left may have no assignment: their header has the number of events.
