@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use common::System;
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader};
 use fanin_events::{Events, Fragment};
-use fanin_node::audit::{AuditScope, audit};
+use fanin_node::audit::{AuditFailure, AuditScope, audit};
 
 /// Damages files, given the folder of the journals and that of the stored events.
 type Spoil = fn(&Path, &Path);
