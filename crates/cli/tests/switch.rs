@@ -117,21 +117,37 @@ impl Namespace {
             return None;
         }
         for port in ["p0", "p1"] {
-            let made = run(&format!("ip -n {} link add {port} type veth peer name {port}x", namespace.0));
-            assert!(made.status.success(), "{}", stderr(&made));
-            for end in [port.to_owned(), format!("{port}x")] {
-                run(&format!("ip -n {} link set {end} up", namespace.0));
-            }
+            namespace.join(port, 1);
         }
         Some(namespace)
     }
 
+    /// Creates a veth pair with this number of queues at both ends.
+    fn join(&self, port: &str, queues: u32) {
+        let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+        let command =
+            format!("ip -n {} link add {port} {queues} type veth peer name {port}x {queues}", self.0);
+        let made = run(&command);
+        assert!(made.status.success(), "{}", stderr(&made));
+        for end in [port.to_owned(), format!("{port}x")] {
+            run(&format!("ip -n {} link set {end} up", self.0));
+        }
+    }
+
+    fn delete(&self, port: &str) {
+        assert!(run(&format!("ip -n {} link del {port}", self.0)).status.success());
+    }
+
     /// Starts the switch and waits until it says that it runs.
     fn start(&self, path: &str) -> Child {
+        self.start_with(path, Stdio::piped())
+    }
+
+    fn start_with(&self, path: &str, complaints: Stdio) -> Child {
         let mut child = Command::new("ip")
             .args(["netns", "exec", &self.0, env!("CARGO_BIN_EXE_fanin"), "switch", path])
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(complaints)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -198,5 +214,39 @@ fn it_stops_gracefully_and_leaves_nothing_after_a_crash() {
     }
     let child = namespace.start(&path);
     signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn an_interface_that_cannot_be_attached_again_is_reported_with_the_reason() {
+    let folder = Folder::new("switch-queues");
+    let Some(namespace) = Namespace::new("queues") else { return };
+    namespace.delete("p1");
+    namespace.join("p1", 2);
+    let path = config(&folder, &format!("{CONFIG}queues = 2\n"));
+    let log = folder.file("complaints");
+    let child = namespace.start_with(&path, std::fs::File::create(&log).unwrap().into());
+    let wait_for = |awaited: &str| {
+        let guard = HangGuard::new();
+        loop {
+            let text = std::fs::read_to_string(&log).unwrap();
+            if let Some(line) = text.lines().find(|line| line.contains(awaited)) {
+                return line.to_owned();
+            }
+            guard.check(format!("`{awaited}` in {text}"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    // An interface of the same name with fewer queues than the port is configured with.
+    namespace.delete("p1");
+    namespace.join("p1", 1);
+    let line = wait_for(" already; its port stays down");
+    assert!(line.starts_with("warning: p1: opening an AF_XDP socket: Invalid argument"), "{line}");
+    // The right one is attached, and nothing was given up.
+    namespace.delete("p1");
+    namespace.join("p1", 2);
+    wait_for("was made again; its port is attached");
+    assert_eq!(std::fs::read_to_string(&log).unwrap().matches("stays down").count(), 1);
+    signal(&child, "TERM");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::device::Device;
 use super::error::OpenError;
@@ -13,6 +13,8 @@ use crate::sys;
 
 /// Interval between two checks for a deleted interface.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time after which an error that should pass is reported.
+const PASSES_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request to open an interface again.
 struct ReopenRequest {
@@ -21,6 +23,24 @@ struct ReopenRequest {
     /// The packet memory of another port.
     umem: Option<Umem>,
     answer: Sender<Reopened>,
+    lasting: LastingError,
+}
+
+/// Notes since when an interface that is there cannot be opened.
+#[derive(Debug, Default)]
+struct LastingError {
+    since: Option<Instant>,
+    is_reported: bool,
+}
+
+impl LastingError {
+    /// Returns true, once, if errors have lasted too long.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let is_due = !self.is_reported && now.saturating_duration_since(since) >= PASSES_WITHIN;
+        self.is_reported |= is_due;
+        is_due
+    }
 }
 
 /// A port whose interface was opened again.
@@ -56,7 +76,8 @@ impl Reopener {
     pub(super) fn request(&self, port: usize, recipe: &PortRecipe, umem: Option<Umem>) {
         let (recipe, answer) = (recipe.clone(), self.answer.clone());
         // Without the thread the port stays down.
-        let _ = self.requests.send(ReopenRequest { port, recipe, umem, answer });
+        let lasting = LastingError::default();
+        let _ = self.requests.send(ReopenRequest { port, recipe, umem, answer, lasting });
     }
 
     /// Returns the next port that was opened again.
@@ -79,13 +100,22 @@ fn run(requests: &Receiver<ReopenRequest>) {
         }
         waiting.retain_mut(|request| match open(request) {
             Ok(opened) => {
-                let Some(opened) = opened else { return true };
+                let Some(opened) = opened else {
+                    request.lasting = LastingError::default();
+                    return true;
+                };
                 // If the worker has ended, the port is closed again.
                 let _ = request.answer.send(Reopened { port: request.port, opened });
                 false
             }
             // Deleted again in the meantime, or still held by the old one's end.
-            Err(error) if is_passing(&error.error) => true,
+            Err(error) if is_passing(&error.error) => {
+                if request.lasting.is_due(Instant::now()) {
+                    let seconds = PASSES_WITHIN.as_secs();
+                    eprintln!("warning: {error}, for {seconds} s already; its port stays down, and the switch tries again");
+                }
+                true
+            }
             Err(error) => {
                 eprintln!("warning: {error}; its port stays down until the switch restarts");
                 false
@@ -94,18 +124,16 @@ fn run(requests: &Receiver<ReopenRequest>) {
     }
 }
 
-/// Opens the interface if it exists.
+/// Opens the interface; `None` if it does not exist.
 fn open(request: &mut ReopenRequest) -> Result<Option<XdpPort>, OpenError> {
     let recipe = &request.recipe;
     let Ok(device) = Device::open(&recipe.interface) else { return Ok(None) };
-    let port = match recipe.open(device, &mut request.umem) {
-        // The other port's interface is gone as well: register the memory anew.
-        Err(error) if request.umem.is_some() && is_unbound(&error.error) => {
-            request.umem = None;
-            return Ok(None);
-        }
-        opened => opened?,
-    };
+    let opened = recipe.open(device, &mut request.umem);
+    if opened.as_ref().is_err_and(|error| is_unbound(&error.error)) {
+        // The other port's interface may be gone as well: register the memory anew.
+        request.umem = None;
+    }
+    let port = opened?;
     for (number, queue) in (0..).zip(&port.queues) {
         port.redirect.connect(number, &queue.socket).map_err(recipe.fail("connecting the socket"))?;
     }
@@ -120,6 +148,22 @@ fn is_unbound(error: &io::Error) -> bool {
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::ENODEV | libc::ENXIO | libc::EBUSY | libc::ENETDOWN | libc::EINVAL)
+        // A socket of a deleted interface (EBADF, EINVAL) shares no memory. A queue that is not there is EINVAL as well.
+        Some(libc::ENODEV | libc::ENXIO | libc::EBUSY | libc::ENETDOWN | libc::EINVAL | libc::EBADF)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_lasts_is_reported_once() {
+        let mut lasting = LastingError::default();
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        assert!(!lasting.is_due(at(0)) && !lasting.is_due(at(4999)));
+        assert!(lasting.is_due(at(5000)));
+        assert!(!lasting.is_due(at(5001)) && !lasting.is_due(at(60_000)));
+    }
 }
