@@ -1,10 +1,11 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
 Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--profile dev] [--only NAME...] [--list]
-                            [--build] [--table FILE]
+                            [--check] [--build] [--table FILE]
 Each bug is a small change of one file. One program has all of them: each changed function is there once
 without a bug and once with each of its bugs. The variable FANIN_PLANTED names the bug that acts. The
 program is built from a copy of the tree in target/planted. `--build` only builds it, and prints its path.
+`--check` only looks whether each bug's text is still there, once.
 `--table` writes the table of docs/engineering/worlds.md from lines that an earlier call has printed.
 See docs/engineering/worlds.md.
 """
@@ -422,12 +423,21 @@ def body_around(text: str, start: int, end: int) -> tuple[int, int]:
     return begin.end(), closed.start()
 
 
+def mismatches(bugs: list[Bug]) -> list[str]:
+    """Return a line for each bug that cannot be planted, because its file has changed."""
+    lines = []
+    for bug in bugs:
+        path = ROOT / bug.path
+        count = path.read_text().count(bug.old) if path.is_file() else 0
+        if count != 1:
+            lines.append(f"{bug.name}: the text to change is {count} times in {bug.path}")
+    return lines
+
+
 def planted(text: str, bugs: list[Bug]) -> str:
     """Return the text of a file with all its bugs, each of which acts if it is named."""
     bodies: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for bug in bugs:
-        if text.count(bug.old) != 1:
-            sys.exit(f"{bug.name}: the text to change is {text.count(bug.old)} times in {bug.path}")
         at = text.index(bug.old)
         begin, end = body_around(text, at, at + len(bug.old))
         changed = text[begin:end].replace(bug.old, bug.new)
@@ -447,6 +457,8 @@ def build(profile: str) -> Path:
         # Crates include files of other folders, too.
         if path.endswith((".rs", ".toml", ".lock")) or path.startswith("crates/"):
             texts[path] = (ROOT / path).read_bytes()
+    if wrong := mismatches(BUGS):
+        sys.exit("\n".join(wrong))
     by_path: dict[str, list[Bug]] = {}
     for bug in BUGS:
         by_path.setdefault(bug.path, []).append(bug)
@@ -511,6 +523,7 @@ def main() -> None:
     parser.add_argument("--profile", default="release", help="dev builds faster, and checks debug assertions")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", action="store_true", help="fail if a bug's text is not in its file once")
     parser.add_argument("--build", action="store_true", help="print the path of the built program")
     parser.add_argument("--table", type=Path, help="write the table from lines of an earlier call")
     arguments = parser.parse_args()
@@ -518,6 +531,8 @@ def main() -> None:
     if arguments.list:
         sys.stdout.writelines(f"{bug.name}: {bug.path}\n" for bug in bugs)
         return
+    if arguments.check:
+        sys.exit("\n".join(mismatches(bugs)) or 0)
     if arguments.table:
         write_table(arguments.table.read_text())
         return
