@@ -133,7 +133,13 @@ impl CheckedHybrid {
                 found.push(document.problem(&format!("host_port.{index}"), message));
             }
         }
-        if self.spec.openflow.others == Others::Normal && self.host_ports > 0 && self.spec.host.is_empty() {
+        let openflow = &self.spec.openflow;
+        if self.host_ports > 0 && !openflow.failover && !openflow.bypass {
+            let message = "collectors are cut off while the software switch does not run: neither failover nor a bypass is set";
+            let help = "install the script of `--as bypass` and set `openflow.bypass` to true, or set `openflow.failover`";
+            found.push(document.problem("openflow", message).advise(help));
+        }
+        if openflow.others == Others::Normal && self.host_ports > 0 && self.spec.host.is_empty() {
             let message = "no [[host]] is named: the switch does not learn from redirected frames";
             let help = "name the senders; otherwise the switch forgets them, and floods frames to them";
             found.push(document.problem("collector", message).advise(help));

@@ -50,6 +50,9 @@ pub struct OpenflowSpec {
     /// True if frames to a collector go straight to it while their host port has no link. The switch must support
     /// fast-failover groups. Rules as JSON have none.
     pub failover: bool,
+    /// True if the machine of the software switch runs the script of `--as bypass`: the kernel sends frames back while the switch
+    /// does not run. It changes no rule.
+    pub bypass: bool,
     /// Number of the first of these groups; each redirected collector has one.
     pub group: u32,
 }
@@ -66,6 +69,7 @@ impl Default for OpenflowSpec {
             port_masks: true,
             datapath: 1,
             failover: false,
+            bypass: false,
             group: 0xfa41,
         }
     }

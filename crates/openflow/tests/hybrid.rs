@@ -320,8 +320,18 @@ fn mistakes_are_named_and_placed() {
 
 #[test]
 fn likely_mistakes_are_reported() {
-    let (_, warnings) = CheckedHybrid::parse("x", EXAMPLE, None).unwrap();
-    assert!(warnings.problems().is_empty(), "{}", warnings.render(false));
+    let warned = |text: &str, host_ports| {
+        let (_, warnings) = CheckedHybrid::parse("x", text, host_ports).unwrap();
+        warnings.problems().iter().map(|problem| problem.message().to_owned()).collect::<Vec<_>>()
+    };
+    // The example has nothing for the time when the software switch does not run.
+    let cut_off = warned(EXAMPLE, None);
+    assert!(cut_off.len() == 1 && cut_off[0].contains("neither failover nor a bypass"), "{cut_off:?}");
+    for key in ["failover", "bypass"] {
+        let text = EXAMPLE.replace(&format!("{key} = false"), &format!("{key} = true"));
+        assert_eq!(warned(&text, None), Vec::<String>::new(), "{key}");
+    }
+    assert_eq!(warned(EXAMPLE, Some(0)), Vec::<String>::new(), "nothing is redirected");
     let text = EXAMPLE.replace("rate = \"344 Mb/s\"", "rate = \"9 Gb/s\"").replace("[[host]]", "[[host]]#");
     let (_, warnings) = CheckedHybrid::parse("x", &text, Some(1)).unwrap();
     assert!(
