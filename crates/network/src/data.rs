@@ -12,7 +12,7 @@ use fanin_units::{Duration, Rate, Ratio};
 use crate::alike::{colours, first_colours};
 use crate::connections::collector_host;
 use crate::routes::{is_redirected, rules};
-use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, reverse};
+use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, reverse};
 
 /// Amount of the data from one source to a collector; a power of two, so that equal parts stay whole.
 const SOURCE: u64 = 1 << 20;
@@ -111,8 +111,8 @@ struct Inflow {
     inputs: Vec<InputLinks>,
     travel: PathTime,
     hop: usize,
-    /// The remaining digits of the number by which destinations are spread over paths (`Spread::PerDestination`).
-    number: u64,
+    /// The choice of the further path. With ECMP the data divide among all ports.
+    spread: Option<Spread>,
 }
 
 /// The sums of a class of links during the search.
@@ -182,6 +182,10 @@ impl Flow<'_> {
             true => 0,
             false => u64::from(collector_host(self.roles.readouts.len() as u32, index)),
         };
+        let spread = match self.scenario.network.flow_distribution {
+            FlowDistribution::Ecmp => Spread::Ecmp(0),
+            FlowDistribution::PerDestination => Spread::PerDestination(number),
+        };
         self.at.clear();
         self.at.resize(self.network.nodes.len(), Inflow::default());
         let mut by_distance: Vec<Vec<NodeIndex>> = Vec::new();
@@ -199,13 +203,13 @@ impl Flow<'_> {
             let is_redirected = is_redirected(self.scenario, self.roles, [readout, index]);
             let at = &mut self.at[host as usize];
             at.amount[usize::from(is_redirected)] = SOURCE;
-            (at.is_reached, at.number, at.rate) = (true, number, Rate::MAX);
+            (at.is_reached, at.spread, at.rate) = (true, Some(spread), Rate::MAX);
             by_distance[distance].push(host);
         }
         let whole = sources * SOURCE;
         for distance in (1..by_distance.len()).rev() {
             for node in std::mem::take(&mut by_distance[distance]) {
-                self.detour(node, number, members, whole);
+                self.detour(node, to, spread, members, whole);
                 self.pass(node, to, members, whole, &mut by_distance[distance - 1])?;
             }
         }
@@ -224,9 +228,10 @@ impl Flow<'_> {
         let from = self.at[node as usize].clone();
         let ports = self.paths.closer_to(node, to)?.to_vec();
         let choices = ports.len() as u64;
-        let chosen = match self.scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => None,
-            FlowDistribution::PerDestination => Some((from.number % choices) as usize),
+        let mut spread = from.spread;
+        let chosen = match &mut spread {
+            Some(one @ Spread::PerDestination(_)) => Some(one.choose(node, ports.len())),
+            Some(Spread::Ecmp(_)) | None => None,
         };
         for (place, &port) in ports.iter().enumerate() {
             let part = |amount: u64| match chosen {
@@ -252,17 +257,20 @@ impl Flow<'_> {
             travel.0[0] += link.delay;
             travel.0[1] += self.network.latency(port);
             at.receive(amount, rate, *link, travel);
-            at.number = from.number / choices;
+            at.spread = spread;
         }
         Ok(())
     }
 
     /// Sends redirected data through the software switch and back to its core.
-    fn detour(&mut self, node: NodeIndex, number: u64, members: u64, whole: u64) {
+    fn detour(&mut self, node: NodeIndex, to: NodeIndex, spread: Spread, members: u64, whole: u64) {
         let redirected = self.at[node as usize].amount[1];
         let Some(software) = self.roles.software.filter(|_| redirected > 0) else { return };
         let host_ports = self.paths.host_ports(software);
-        let Some(&there) = host_ports.get((number % host_ports.len().max(1) as u64) as usize) else { return };
+        if host_ports.is_empty() {
+            return;
+        }
+        let there = spread.host_port(to, &host_ports);
         if self.network.source(there) != node {
             return;
         }

@@ -13,6 +13,36 @@ pub enum Spread {
     PerDestination(u64),
 }
 
+impl Spread {
+    /// Chooses one of `choices` equally short ways that leave a node.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn choose(&mut self, node: NodeIndex, choices: usize) -> usize {
+        let choices = choices as u64;
+        let chosen = match self {
+            _ if choices == 1 => 0,
+            Self::Ecmp(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
+            // Each choice takes one digit of the number, so that the next one does not repeat it.
+            Self::PerDestination(number) => std::mem::replace(number, *number / choices) % choices,
+        };
+        chosen as usize
+    }
+
+    /// Chooses the host port of a software switch for redirected flows to `to`. All flows to one destination take the
+    /// same host port, with ECMP, too: they wait in one ring, which is at one port.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn host_port(self, to: NodeIndex, host_ports: &[PortIndex]) -> PortIndex {
+        let number = match self {
+            Self::PerDestination(number) => number,
+            Self::Ecmp(_) => u64::from(to),
+        };
+        host_ports[(number % host_ports.len() as u64) as usize]
+    }
+}
+
 /// Finds the paths of a network: those with the fewest links, and one of these by [`Spread`].
 pub struct Paths<'a> {
     network: &'a Network,
@@ -74,14 +104,7 @@ impl<'a> Paths<'a> {
                 only @ [_] => only,
                 _ => self.closer(node),
             };
-            let choices = closer.len() as u64;
-            let chosen = match &mut spread {
-                _ if choices == 1 => 0,
-                Spread::Ecmp(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
-                // Each choice takes one digit of the number, so that the next one does not repeat it.
-                Spread::PerDestination(number) => std::mem::replace(number, *number / choices) % choices,
-            };
-            let port = closer[chosen as usize];
+            let port = closer[spread.choose(node, closer.len())];
             node = self.network.destination(port);
             Some(port)
         }))
@@ -284,6 +307,16 @@ mod tests {
             through[network.destination(path[1]) as usize - 4] += 1;
         }
         assert!(through.iter().all(|&flows| flows > 400), "{through:?}");
+    }
+
+    #[test]
+    fn flows_to_one_destination_share_a_host_port() {
+        let host_ports = [10, 12, 14];
+        for to in 0..9 {
+            let chosen = Spread::Ecmp(0).host_port(to, &host_ports);
+            assert!((1..50).all(|flow| Spread::Ecmp(flow).host_port(to, &host_ports) == chosen), "{to}");
+            assert_eq!(Spread::PerDestination(u64::from(to)).host_port(0, &host_ports), chosen);
+        }
     }
 
     #[test]

@@ -165,9 +165,6 @@ impl<'a> Detours<'a> {
     }
 
     /// The path to the software switch, back over the same host port, and on to the destination.
-    ///
-    /// All flows to one destination take the same host port, with ECMP, too: they wait in one ring, which is at one
-    /// port.
     fn find(
         &mut self,
         from: NodeIndex,
@@ -180,11 +177,7 @@ impl<'a> Detours<'a> {
         let hardware = self.network.source(last);
         let host_ports = self.on.host_ports(software);
         assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
-        let ring = match spread {
-            Spread::PerDestination(number) => number,
-            Spread::Ecmp(_) => u64::from(to),
-        };
-        let host_port = host_ports[(ring % host_ports.len() as u64) as usize];
+        let host_port = spread.host_port(to, &host_ports);
         path.extend([host_port, reverse(host_port)]);
         path.extend(self.on.find(hardware, to, spread)?);
         assert!(path.windows(2).all(|pair| {
