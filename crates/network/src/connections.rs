@@ -39,8 +39,7 @@ pub fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
 pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
     let is_barrier = scenario.is_barrier();
     let numbering = (!is_barrier).then(|| Numbering::new(roles));
-    let connect = |(collector, number): (u32, u32)| {
-        let readout = scenario.background_source(collector, number);
+    let connect = |BackgroundPair { collector, readout, .. }: BackgroundPair| {
         let hosts = match numbering {
             None => [0, readout + 1],
             Some(all) => {
@@ -53,14 +52,44 @@ pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connect
             roles: [("collector", collector), ("readout", readout)],
         }
     };
-    background_pairs(scenario).map(connect).collect()
+    background_pairs(scenario, roles).map(connect).collect()
 }
 
-/// The collector of each background connection, and the connection's number among those to this collector.
-pub fn background_pairs(scenario: &Scenario) -> impl Iterator<Item = (u32, u32)> + use<> {
+/// The roles at the ends of a background connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackgroundPair {
+    /// The collector, whose host receives.
+    pub collector: u32,
+    /// The number of the connection among those to this collector.
+    pub number: u32,
+    /// The readout whose host sends.
+    pub readout: u32,
+}
+
+/// The background connections in order.
+///
+/// # Panics
+/// If `roles` are not those of the scenario's network.
+pub fn background_pairs(scenario: &Scenario, roles: &Roles) -> impl Iterator<Item = BackgroundPair> {
     let each = scenario.background.connections;
     let all = scenario.background_connections() as u32;
-    (0..all).map(move |connection| (connection / each, connection % each))
+    (0..all).map(move |connection| {
+        let (collector, number) = (connection / each, connection % each);
+        BackgroundPair { collector, number, readout: background_source(roles, each, collector, number) }
+    })
+}
+
+/// The readout that is the source of background connection `number` of `connections` to a collector. Sources are spread over
+/// the readouts on other hosts.
+fn background_source(roles: &Roles, connections: u32, collector: u32, number: u32) -> u32 {
+    let readouts = roles.readouts.len() as u64;
+    let own = (0..roles.readouts.len()).find(|&readout| !roles.is_remote(collector as usize, readout));
+    let (first, others) = match own {
+        Some(own) => (own as u64 + 1, (readouts - 1).max(1)),
+        None => (u64::from(collector), readouts),
+    };
+    let offset = u64::from(number) * others / u64::from(connections);
+    ((first + offset) % readouts) as u32
 }
 
 /// The connections of a barrier workload: from the collector, which is host 0, to sender `s`, which is host `s + 1`.
@@ -304,6 +333,26 @@ mod tests {
                 let of_hosts = |other: &&Connection| other.hosts == one.hosts;
                 assert_eq!(all[..own].iter().find(of_hosts).unwrap(), one, "{preset}");
             }
+        }
+    }
+
+    #[test]
+    fn background_sources_are_spread_over_other_hosts() {
+        let roles = |preset: &str| {
+            crate::topology::build(&fanin_scenario::load(preset, &[]).unwrap().scenario).unwrap().1
+        };
+        let rack = roles("thesis-a-1000hz");
+        let of = |collector| [0, 1, 2, 3].map(|number| background_source(&rack, 4, collector, number));
+        assert_eq!((of(0), of(38)), ([0, 40, 80, 120], [38, 78, 118, 158]));
+        // Collector 13 is on the host of readout 1, where the second round of collectors began.
+        let all = roles("lcn15-all-to-all");
+        assert_eq!([0, 1, 11].map(|number| background_source(&all, 12, 13, number)), [2, 2, 0]);
+        for collector in 0..144 {
+            let mut sources = (0..30).map(|number| background_source(&all, 30, collector, number));
+            assert!(
+                sources.all(|readout| all.is_remote(collector as usize, readout as usize)),
+                "{collector}"
+            );
         }
     }
 

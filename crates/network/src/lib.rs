@@ -22,7 +22,8 @@ pub mod topology;
 
 pub use collection::Collection;
 pub use connections::{
-    Connection, Numbering, background_connections, background_pairs, barrier_connections, connections,
+    BackgroundPair, Connection, Numbering, background_connections, background_pairs, barrier_connections,
+    connections,
 };
 pub use contention::{
     CollectionWork, ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks,

@@ -275,23 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn background_sources_are_spread_over_other_hosts() {
-        let four = scenario(&["background.connections=4"]);
-        let sources = |collector| (0..4).map(move |number| (collector, number));
-        let of = |s: &Scenario, collector| -> Vec<u32> {
-            sources(collector).map(|(collector, number)| s.background_source(collector, number)).collect()
-        };
-        assert_eq!(of(&four, 0), [0, 40, 80, 120]);
-        assert_eq!(of(&four, 158), [158, 38, 78, 118]);
-        let sets = ["background.connections=30".to_owned()];
-        let all = crate::load("lcn15-all-to-all", &sets).unwrap().scenario;
-        for collector in 0..12 {
-            let own = (0..30).any(|number| all.background_source(collector, number) == collector);
-            assert!(!own, "collector {collector} sends to itself");
-        }
-    }
-
-    #[test]
     fn collectors_begin_at_readouts_of_their_own() {
         let firsts: Vec<_> = (0..4).map(|place| first_readout(place, 4, 10)).collect();
         assert_eq!(firsts, [0, 2, 5, 7]);

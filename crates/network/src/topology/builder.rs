@@ -21,6 +21,16 @@ pub struct Roles {
     pub software: Option<NodeIndex>,
 }
 
+impl Roles {
+    /// Returns true if a collector and a readout are on different hosts. In an all-to-all workload hosts have both roles.
+    ///
+    /// # Panics
+    /// If there is no such collector or readout.
+    pub fn is_remote(&self, collector: usize, readout: usize) -> bool {
+        self.collectors[collector] != self.readouts[readout]
+    }
+}
+
 /// A network under construction, with the common parts of topologies as methods.
 pub(super) struct NetworkBuilder<'a> {
     pub(super) scenario: &'a Scenario,

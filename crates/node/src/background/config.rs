@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fanin_network::background_pairs;
+use fanin_network::{BackgroundPair, background_pairs, topology};
 use fanin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct BackgroundSystem {
     pub folder: PathBuf,
     /// Address of the sink on each collector's host.
     pub sinks: Vec<SocketAddr>,
+    /// The connections in order.
+    pub(super) pairs: Vec<BackgroundPair>,
 }
 
 /// A background connection of a source.
@@ -36,9 +38,8 @@ pub struct BackgroundSystem {
 pub(super) struct SourceConnection {
     /// The connection's number among all background connections.
     pub(super) connection: u64,
-    /// The collector, and the connection's number among those to it.
-    pub(super) collector: u32,
-    pub(super) number: u32,
+    /// The roles at its ends.
+    pub(super) pair: BackgroundPair,
 }
 
 impl BackgroundSystem {
@@ -63,7 +64,8 @@ impl BackgroundSystem {
             let named = file.sinks.len();
             return Err(garbled(format!("`sinks` names {named}, and the scenario has {wanted} collectors")));
         }
-        Ok(Self { scenario, folder, sinks: file.sinks })
+        let pairs = pairs(&scenario)?;
+        Ok(Self { scenario, folder, sinks: file.sinks, pairs })
     }
 
     /// Returns the text of a configuration file.
@@ -74,21 +76,20 @@ impl BackgroundSystem {
 
     /// Returns the connections whose source is on a readout's host.
     pub(super) fn connections_of(&self, readout: u16) -> Vec<SourceConnection> {
-        let all = (0..).zip(background_pairs(&self.scenario));
-        let is_own = |&(_, (collector, number)): &(u64, (u32, u32))| {
-            self.scenario.background_source(collector, number) == u32::from(readout)
-        };
-        let own = all.filter(is_own);
-        own.map(|(connection, (collector, number))| SourceConnection { connection, collector, number })
-            .collect()
+        let all = (0..).zip(&self.pairs).map(|(connection, &pair)| SourceConnection { connection, pair });
+        all.filter(|one| one.pair.readout == u32::from(readout)).collect()
     }
 }
 
+/// Returns the background connections of a scenario in order.
+pub(super) fn pairs(scenario: &Scenario) -> Result<Vec<BackgroundPair>, BackgroundError> {
+    let (_, roles) = topology::build(scenario)?;
+    Ok(background_pairs(scenario, &roles).collect())
+}
+
 /// Returns the readouts with background connections, in order.
-pub(super) fn source_hosts(scenario: &Scenario) -> Vec<u16> {
-    let mut hosts: Vec<u16> = background_pairs(scenario)
-        .map(|(collector, number)| scenario.background_source(collector, number) as u16)
-        .collect();
+pub(super) fn source_hosts(pairs: &[BackgroundPair]) -> Vec<u16> {
+    let mut hosts: Vec<u16> = pairs.iter().map(|pair| pair.readout as u16).collect();
     hosts.sort_unstable();
     hosts.dedup();
     hosts
@@ -115,7 +116,7 @@ mod tests {
         let system = scenario(20).unwrap();
         let of_first: Vec<u64> = system.connections_of(0).iter().map(|one| one.connection).collect();
         // 20 connections from 16 senders.
-        assert_eq!((of_first, source_hosts(&system.scenario).len()), (vec![0, 1], 16));
+        assert_eq!((of_first, source_hosts(&system.pairs).len()), (vec![0, 1], 16));
         fs::write(&path, BackgroundSystem::text("scenario.toml", &[])).unwrap();
         let error = BackgroundSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("names 0, and the scenario has 1 collectors"), "{error}");

@@ -27,6 +27,9 @@ pub enum BackgroundError {
     /// The scenario is wrong.
     #[error(transparent)]
     Scenario(#[from] fanin_scenario::Errors),
+    /// The scenario's network cannot be built.
+    #[error(transparent)]
+    Topology(#[from] fanin_network::NetworkError),
     /// The system has no host of this number with background traffic.
     #[error("{host} {index} has no background traffic; hosts with it are {hosts}")]
     NoSuchHost {
@@ -70,7 +73,14 @@ pub enum BackgroundError {
 impl BackgroundError {
     /// Returns true if the same command fails again: a setting or a file is wrong.
     pub const fn is_permanent(&self) -> bool {
-        matches!(self, Self::File { .. } | Self::Garbled { .. } | Self::Scenario(_) | Self::NoSuchHost { .. })
+        matches!(
+            self,
+            Self::File { .. }
+                | Self::Garbled { .. }
+                | Self::Scenario(_)
+                | Self::Topology(_)
+                | Self::NoSuchHost { .. }
+        )
     }
 
     pub(super) fn file(path: &Path, source: io::Error) -> Self {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fanin_scenario::Loaded;
 use rustix::process::Signal;
 
-use super::config::{BackgroundSystem, source_hosts};
+use super::config::{BackgroundSystem, pairs, source_hosts};
 use super::error::BackgroundError;
 use super::result::{BackgroundResult, read_result};
 use crate::child;
@@ -109,13 +109,14 @@ impl LiveBackground {
         let address = |collector| launch.place.sink(collector).ok_or_else(|| missing(collector));
         let addresses: Vec<SocketAddr> = (0..collectors as u16).map(address).collect::<Result<_, _>>()?;
         let config = write("background.toml", &BackgroundSystem::text("scenario.toml", &addresses))?;
+        let sources = source_hosts(&pairs(scenario)?);
         // From here on, an error drops the processes, which ends them.
         let mut live = Self { folder, sinks: Vec::new(), sources: Vec::new() };
         for collector in 0..collectors as u16 {
             let process = spawn(launch, &live.folder, BackgroundRole::Sink(collector), &config)?;
             live.sinks.push(process);
         }
-        for readout in source_hosts(scenario) {
+        for readout in sources {
             let process = spawn(launch, &live.folder, BackgroundRole::Source(readout), &config)?;
             live.sources.push(process);
         }

@@ -9,7 +9,7 @@ use fanin_scenario::{BackgroundKind, Scenario};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::config::source_hosts;
+use super::config::{pairs, source_hosts};
 use super::error::BackgroundError;
 use crate::barrier::TcpCounts;
 
@@ -84,7 +84,7 @@ pub struct BackgroundResult {
 pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BackgroundResult, BackgroundError> {
     let collectors = scenario.background_connections() / u64::from(scenario.background.connections.max(1));
     let sinks = (0..collectors as u16).map(|collector| read(&folder.join(sink_file(collector))));
-    let sources = source_hosts(scenario).into_iter();
+    let sources = source_hosts(&pairs(scenario)?).into_iter();
     let sources = sources.map(|readout| Ok((readout, read(&folder.join(source_file(readout)))?)));
     Ok(BackgroundResult {
         sinks: sinks.collect::<Result<_, BackgroundError>>()?,

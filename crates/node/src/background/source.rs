@@ -35,7 +35,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 pub fn send(system: &BackgroundSystem, readout: u16, stop: &AtomicBool) -> Result<(), BackgroundError> {
     let connections = system.connections_of(readout);
     if connections.is_empty() {
-        let hosts = format!("{:?}", source_hosts(&system.scenario));
+        let hosts = format!("{:?}", source_hosts(&system.pairs));
         return Err(BackgroundError::NoSuchHost { host: "readout", index: readout, hosts });
     }
     let mut streams = Vec::new();
@@ -61,7 +61,7 @@ pub fn send(system: &BackgroundSystem, readout: u16, stop: &AtomicBool) -> Resul
         result.counts.push(sample(&streams));
         let flow = |(one, stream): (&SourceConnection, &TcpStream)| {
             let info = TcpCounts::of(stream).unwrap_or_default();
-            SourceFlow { connection: one.connection, collector: one.collector, info }
+            SourceFlow { connection: one.connection, collector: one.pair.collector, info }
         };
         result.flows = connections.iter().zip(&streams).map(flow).collect();
         // Blocked writers end with an error.
@@ -87,7 +87,7 @@ fn connect(
     one: SourceConnection,
     stop: &AtomicBool,
 ) -> Result<Option<TcpStream>, BackgroundError> {
-    let address = system.sinks[one.collector as usize];
+    let address = system.sinks[one.pair.collector as usize];
     let until = StdInstant::now() + CONNECT_MAX;
     let network = |action| move |source| BackgroundError::network(action, &address, source);
     let mut stream = loop {
@@ -128,7 +128,7 @@ fn drive(
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let scenario = &system.scenario;
     let traffic = machines::background(scenario).expect("a source has traffic");
-    let seed = background_seed(scenario.run.seed, readout.into(), one.collector, one.number);
+    let seed = background_seed(scenario.run.seed, readout.into(), one.pair.collector, one.pair.number);
     let mut source = BackgroundSource::new(traffic, seed);
     source.handle_connected(clock.now());
     while !stop.load(Ordering::Relaxed) {

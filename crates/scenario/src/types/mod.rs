@@ -186,16 +186,6 @@ impl Scenario {
         u64::from(self.background.connections) * collectors
     }
 
-    /// Returns the readout that is the source of background connection `number` to a collector.
-    pub fn background_source(&self, collector: u32, number: u32) -> u32 {
-        let (readouts, connections) = (u64::from(self.senders()), u64::from(self.background.connections));
-        // With all-to-all traffic, collector and readout of one number are on the same host.
-        let own = u64::from(self.workload.kind == WorkloadKind::AllToAll);
-        let others = (readouts - own).max(1);
-        let offset = u64::from(number) * others / connections.max(1);
-        ((u64::from(collector) + own + offset) % readouts) as u32
-    }
-
     /// Returns the settings of TCP for background connections: new ones, without the technique of the system. Profiles that
     /// describe no kernel are replaced by `linux-6`.
     pub fn background_transport(&self) -> Transport {

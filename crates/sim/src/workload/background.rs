@@ -52,10 +52,10 @@ impl<W: MeasuredWorkload> WithBackground<W> {
         let Some(traffic) = machines::background(scenario) else { return Err(own) };
         let connections = background_connections(scenario, roles);
         let mut sources: Vec<BackgroundHost> = (0..own.hosts()).map(|_| BackgroundHost::default()).collect();
-        for (connection, (collector, number)) in (0..).zip(background_pairs(scenario)) {
-            let Connection { hosts, roles, .. } = connections[connection as usize];
-            let source = BackgroundSource::new(traffic, background_seed(seed, roles[1].1, collector, number));
-            sources[hosts[1] as usize].add(connection, source);
+        for (connection, pair) in (0..).zip(background_pairs(scenario, roles)) {
+            let seed = background_seed(seed, pair.readout, pair.collector, pair.number);
+            let sender = connections[connection as usize].hosts[1];
+            sources[sender as usize].add(connection, BackgroundSource::new(traffic, seed));
         }
         let first_end = 2 * (scenario.connections_total() - scenario.background_connections()) as EndIndex;
         let own_outbox = HostOutbox::default();

@@ -22,7 +22,7 @@ use crate::techniques::{
 };
 
 pub(crate) use message::BuildingMessage;
-use roles::{RoleMachines, is_remote};
+use roles::RoleMachines;
 
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
@@ -33,7 +33,7 @@ pub(crate) struct Building {
     numbering: Numbering,
     /// Host of each end, and the role at the connection's other end.
     ends: Vec<(u32, Peer)>,
-    racks: Vec<u32>,
+    roles: Roles,
     rows: Vec<EventRow>,
     /// The collection of an event of mean size.
     mean: Collection,
@@ -56,8 +56,6 @@ pub(crate) struct Building {
     /// All fragments of a readout, and bytes of the header in front of each.
     fragments: FragmentSet,
     fragment_header: Option<u64>,
-    /// True if readout hosts are also collectors: a collector requests nothing from its own host.
-    shares_hosts: bool,
     /// True if readouts store fragments from the trigger's acceptance until they are cleared.
     keeps_fragments: bool,
     push: Option<PushedAnswers<Bytes>>,
@@ -94,7 +92,7 @@ impl Building {
             machines: RoleMachines::new(scenario, roles, sizes, run, excludes, fragments, keeps_fragments)?,
             numbering,
             ends: numbering.ends(),
-            racks: roles.racks.clone(),
+            roles: roles.clone(),
             rows: Vec::new(),
             mean: event,
             answers: Vec::new(),
@@ -109,7 +107,6 @@ impl Building {
             is_stopping: false,
             fragments: FragmentSet::first(fragments),
             fragment_header: Some(scenario.readout.fragment_header.get()).filter(|&header| header > 0),
-            shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
             keeps_fragments,
             push,
             steps: StepTimes::new(scenario),
@@ -225,9 +222,8 @@ impl Building {
 
     /// Sends all readouts the collector of an event.
     fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<BuildingMessage>) {
-        let readouts = self.machines.readouts.len() as u64;
-        for readout in 0..readouts as u16 {
-            if is_remote(self.shares_hosts, readouts, collector.into(), readout.into()) {
+        for readout in 0..self.machines.readouts.len() as u16 {
+            if self.roles.is_remote(collector.into(), readout.into()) {
                 let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
                 outbox.send(end, DESTINATION_BYTES, BuildingMessage::Destination { event, collector });
             }
@@ -295,7 +291,7 @@ impl Building {
                 id: event.0,
                 assigned_ps: at.get(),
                 collector: u32::from(collector),
-                rack: self.racks[usize::from(collector)],
+                rack: self.roles.racks[usize::from(collector)],
                 unit: u32::from(unit),
                 ..EventRow::default()
             });

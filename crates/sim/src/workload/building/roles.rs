@@ -5,8 +5,8 @@ use fanin_dataflow::{
     ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
 };
 use fanin_network::Roles;
+use fanin_scenario::Scenario;
 use fanin_scenario::machines;
-use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
@@ -22,11 +22,6 @@ macro_rules! with_machine {
             Peer::Logger(place) => $machines.loggers[usize::from(place)].$($call)+,
         }
     };
-}
-
-/// Returns true if a collector and a readout are on different hosts. Only all-to-all `shares_hosts`.
-pub(super) const fn is_remote(shares_hosts: bool, readouts: u64, collector: u64, readout: u64) -> bool {
-    !shares_hosts || collector % readouts != readout
 }
 
 /// All state machines, by role and number.
@@ -49,7 +44,6 @@ impl RoleMachines {
     ) -> Result<Self, Error> {
         let role_seed = |kind, place: u64| stream_seed(run, kind, place, Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
-        let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
         let supervisor = Supervisor::new(SupervisorConfig {
             seed: role_seed(HostKind::Supervisor, 0),
             ..machines::supervisor(scenario)?
@@ -66,7 +60,7 @@ impl RoleMachines {
         };
         let collector = |place: u64| -> Result<_, Error> {
             // A collector requests nothing from a readout on its own host.
-            let is_asked = |readout: &u64| is_remote(shares_hosts, readouts, place, *readout);
+            let is_asked = |readout: &u64| roles.is_remote(place as usize, *readout as usize);
             let requested = (0..readouts).map(|r| if is_asked(&r) { fragments } else { 0 }).collect();
             let config = machines::collector(scenario, place, requested)?;
             Ok(Collector::new(CollectorConfig {
