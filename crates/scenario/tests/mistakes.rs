@@ -186,6 +186,12 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
     );
     one(&ringed("pause.mode = 'pause'\n"), 3, 14, &["PAUSE is not simulated in a network with rings"]);
     one(&ringed("[core]\npause.mode = 'pause'\n"), 4, 14, &["set core.pause.mode = \"off\""]);
+    one(
+        &ringed("[core]\nbuffering = 'daqring'\n[aggregation]\npause.mode = 'pause'\n"),
+        6,
+        14,
+        &["set aggregation.pause.mode = \"off\"", "another tor.buffering"],
+    );
     let flows = |rule: &str| ringed(&format!("daqring.flows = ['{rule}']\n"));
     one(&flows("readout->none"), 3, 17, &["is not a rule for flows"]);
     one(&flows("readout:160->collector:*"), 3, 17, &["readout 160", "give a number from 0 to 159"]);

@@ -83,9 +83,14 @@ impl ScenarioCheck<'_> {
             );
         }
         self.signals(name, switch);
-        if switch.buffering.has_rings() || has_software_switch(self.scenario, name) {
+        if self.has_rings(name, switch) {
             self.daqring(name, switch, frame);
         }
+    }
+
+    /// Returns true if the switches of this section, or the software switch with their settings, have rings.
+    pub(super) fn has_rings(&self, name: &str, switch: &SwitchSettings) -> bool {
+        switch.buffering.has_rings() || has_software_switch(self.scenario, name)
     }
 
     fn signals(&mut self, name: &str, switch: &SwitchSettings) {

@@ -6,8 +6,6 @@ use super::ScenarioCheck;
 use super::topology::switches_used;
 use crate::types::*;
 
-const NO_PAUSE: &str = "PAUSE is not simulated in a network with rings";
-
 /// The shortest timeout of SIRD: no round trip is shorter, and each expiry sends a message.
 const SIRD_TIMEOUT_MIN: Duration = Duration::from_micros(1);
 
@@ -181,7 +179,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Refuses signals and flow control that a network with rings does not have.
+    /// Refuses signals that a switch with rings does not have.
     pub(super) fn signals_of_rings(&mut self, name: &str, switch: &SwitchSettings) {
         let rings = format!("{name}.buffering");
         // In a hybrid network the software switch has the rings; the hardware switch may mark.
@@ -205,19 +203,21 @@ impl ScenarioCheck<'_> {
                 format!("set {name}.m21 = false, or another {rings}"),
             );
         }
-        let stopping: Vec<&str> = (switches_used(self.scenario).iter())
-            .filter(|(_, switch)| switch.pause.mode != PauseMode::Off)
-            // Each is reported once, also if several switches have rings.
-            .filter(|_| !self.problems.iter().any(|problem| problem.message().starts_with(NO_PAUSE)))
-            .map(|(stopping, _)| *stopping)
-            .collect();
-        for stopping in stopping {
+    }
+
+    /// Refuses PAUSE in a network with rings. Each switch that uses it is reported once, with the first one that has rings.
+    pub(super) fn pause_of_rings(&mut self) {
+        let used = switches_used(self.scenario);
+        let Some(rings) = used.iter().find(|(name, switch)| self.has_rings(name, switch)) else { return };
+        let rings = format!("{}.buffering", rings.0);
+        for (pausing, _) in used.iter().filter(|(_, switch)| switch.pause.mode != PauseMode::Off) {
             self.fail(
-                &format!("{stopping}.pause.mode"),
-                format!("{NO_PAUSE}: it would stop all rings that share an input port"),
+                &format!("{pausing}.pause.mode"),
+                "PAUSE is not simulated in a network with rings: it would stop all rings that share an input port"
+                    .to_owned(),
                 "pauses its neighbours",
                 Some((&rings, "rings")),
-                format!("set {stopping}.pause.mode = \"off\", or another {rings}"),
+                format!("set {pausing}.pause.mode = \"off\", or another {rings}"),
             );
         }
     }

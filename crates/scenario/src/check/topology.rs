@@ -34,6 +34,7 @@ impl ScenarioCheck<'_> {
         for (name, switch) in switches_used(self.scenario) {
             self.switch(name, switch);
         }
+        self.pause_of_rings();
     }
 }
 

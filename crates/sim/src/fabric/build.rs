@@ -25,8 +25,6 @@ struct Builder<'a> {
     chances: Vec<Random>,
     /// The switches for flow control, if one of them uses PAUSE.
     pausing: Option<Vec<PausingSwitch>>,
-    /// The scenario's section for that switch.
-    pausing_section: Option<&'static str>,
     has_priorities: bool,
     unstored_bytes: u32,
 }
@@ -49,14 +47,13 @@ impl Fabric {
             Port::new(link, [outputs[index as usize], outputs[reverse(index) as usize]])
         };
         let ports = network.ports().map(port).collect();
-        let pausing = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
         let mut builder = Builder {
             network,
             ports,
             memories: Vec::new(),
             chances: Vec::new(),
-            pausing: pausing.map(|_| Vec::new()),
-            pausing_section: pausing.map(SwitchKind::section),
+            pausing: has_pause.then(Vec::new),
             has_priorities: network
                 .switches
                 .iter()
@@ -97,14 +94,14 @@ impl Fabric {
 impl Builder<'_> {
     /// Makes the queues of the next switch, with outputs `ports`.
     fn add_switch(&mut self, kind: &SwitchKind, ports: &[PortIndex]) -> Result<(), Error> {
-        let (settings, section) = (&kind.settings, kind.section());
+        let settings = &kind.settings;
         let number = self.memories.len() as u32;
         for &port in ports {
             self.ports[port as usize].join(number);
         }
         self.memories.push(None);
         if settings.buffering.has_rings() {
-            return self.add_ring_switch(settings, section, ports);
+            return self.add_ring_switch(settings, ports);
         }
         let layout = layout(self.network, settings, ports)?.expect("only rings have no layout");
         if self.pausing.is_some() {
@@ -159,21 +156,9 @@ impl Builder<'_> {
     }
 
     /// Makes a switch with rings, which marks no frame and sends no signal.
-    fn add_ring_switch(
-        &mut self,
-        settings: &SwitchSettings,
-        section: &str,
-        ports: &[PortIndex],
-    ) -> Result<(), Error> {
-        if let Some(pausing) = self.pausing_section {
-            return Err(Error::unsupported(
-                format!("{pausing}.pause.mode"),
-                "PAUSE in a network with daqrings",
-            ));
-        }
-        if settings.ecn.mode != EcnMode::Off {
-            return Err(Error::unsupported(format!("{section}.ecn.mode"), "early marking in daqrings"));
-        }
+    fn add_ring_switch(&mut self, settings: &SwitchSettings, ports: &[PortIndex]) -> Result<(), Error> {
+        assert!(self.pausing.is_none(), "the scenario's check `pause_of_rings` refuses PAUSE with rings");
+        assert_eq!(settings.ecn.mode, EcnMode::Off, "the scenario's check `signals_of_rings` refuses marks");
         for &port in ports {
             let rings = RingOutput::new(&settings.daqring, self.unstored_bytes)?;
             self.ports[port as usize].set_queue(OutputQueue::Rings(Box::new(rings)));

@@ -38,10 +38,10 @@ fn configure(transport: &Transport, config: &mut Config) {
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let Setup { scenario, network, engine, .. } = setup;
     let layouts = switch_layouts(network)?;
-    if let Some((kind, _)) = layouts.iter().find(|(kind, layout)| kind.settings.m21 && layout.is_none()) {
-        let feature = "the M21TCP option of a switch with daqrings";
-        return Err(Error::unsupported(format!("{}.m21", kind.section()), feature));
-    }
+    assert!(
+        layouts.iter().all(|(kind, layout)| !kind.settings.m21 || layout.is_some()),
+        "the scenario's check `signals_of_rings` refuses M21TCP's option"
+    );
     if scenario.transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);
     }
