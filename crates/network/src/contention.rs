@@ -21,9 +21,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
+use fanin_units::wire::FrameOverhead;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{FrameOverhead, Network, NodeIndex, Paths, PortIndex, Roles, Spread};
+use crate::{Network, NodeIndex, Paths, PortIndex, Roles, Spread};
 
 /// Most rounds in which jobs leave a schedule.
 const SPLITS_MAX: u32 = 4;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use fanin_units::{Bytes, Duration, Rate, Ratio, mix, wire};
+use fanin_units::wire::{self, FrameOverhead};
+use fanin_units::{Bytes, Duration, Rate, Ratio, mix};
 
-use crate::FrameOverhead;
 #[cfg(doc)]
 use crate::Paths;
 use crate::switches::{SwitchKind, SwitchRole};

@@ -10,7 +10,6 @@ mod collection;
 mod connections;
 mod contention;
 mod data;
-mod framing;
 mod graph;
 mod ideal;
 mod loss;
@@ -29,7 +28,7 @@ pub use contention::{
     CollectionWork, ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks,
 };
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
-pub use framing::FrameOverhead;
+pub use fanin_units::wire::FrameOverhead;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, reverse};
 pub use ideal::{Answers, Ideal, ideal_time};
 pub use loss::LinkLosses;

@@ -1,9 +1,9 @@
 //! Segmentation of messages by TCP, and the bytes of segments in frames and on links.
 
 use fanin_scenario::Transport;
-use fanin_units::{Bytes, Packets, wire};
+use fanin_units::wire::{self, FrameOverhead};
+use fanin_units::{Bytes, Packets};
 
-use crate::FrameOverhead;
 
 /// Segments of a message, and the bytes around each of them on a link. All sizes are bytes.
 ///

@@ -1,8 +1,9 @@
 //! A network under construction, and its roles: the common parts of all topologies.
 
-use fanin_scenario::{Framing, LinkSettings, Scenario};
+use fanin_scenario::{LinkSettings, Scenario};
+use fanin_units::wire::FrameOverhead;
 
-use crate::{FrameOverhead, Network, NodeIndex, SwitchRole};
+use crate::{Network, NodeIndex, SwitchRole};
 
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -42,10 +43,7 @@ impl<'a> NetworkBuilder<'a> {
     /// A network without nodes, with the settings of the scenario.
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         let transport = &scenario.transport;
-        let framing = match scenario.network.framing {
-            Framing::Ethernet => FrameOverhead::ETHERNET,
-            Framing::PointToPoint => FrameOverhead::POINT_TO_POINT,
-        };
+        let framing = scenario.network.framing.frame_overhead();
         // `mss` counts the options of a segment as payload.
         let packet_bytes = (transport.mss.get() as u32).saturating_add(FrameOverhead::HEADER_BYTES);
         let network = Network {

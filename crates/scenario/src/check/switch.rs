@@ -15,7 +15,8 @@ const SLOT_MAX: Bytes = Bytes::new(1 << 20);
 impl ScenarioCheck<'_> {
     pub(super) fn switch(&mut self, name: &str, switch: &SwitchSettings) {
         let path = |key: &str| format!("{name}.{key}");
-        let frame = self.scenario.transport.mtu.saturating_add(self.scenario.network.framing.stored());
+        let stored = self.scenario.network.framing.frame_overhead().stored_bytes;
+        let frame = self.scenario.transport.mtu.saturating_add(Bytes::new(stored.into()));
         let charged = frame.saturating_add(switch.frame_overhead);
         let memory = switch.buffering.has_limit();
         let limits = [

@@ -132,11 +132,12 @@ impl Scenario {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
-    /// Returns the bytes of a full segment's frame on the wire. Ethernet pads no full segment: the smallest has 8 bytes of
-    /// payload.
+    /// Returns the bytes of a full segment's frame on the wire. A full segment has as many bytes of payload and options as
+    /// `transport.mss`.
     pub fn full_frame(&self) -> Bytes {
-        let packet = self.transport.mss.saturating_add(Bytes::new(wire::IP_TCP_HEADERS.into()));
-        packet.saturating_add(self.network.framing.overhead())
+        let mss = u32::try_from(self.transport.mss.get()).unwrap_or(u32::MAX);
+        let packet = mss.saturating_add(wire::IP_TCP_HEADERS).min(u32::MAX >> 1);
+        Bytes::new(self.network.framing.frame_overhead().wire_bytes(packet).into())
     }
 
     /// Returns the facts of the scenario's topology.

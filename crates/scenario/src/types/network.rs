@@ -1,4 +1,5 @@
-use fanin_units::{Bytes, Duration, Rate, Ratio, wire};
+use fanin_units::wire::FrameOverhead;
+use fanin_units::{Duration, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,24 +58,13 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Returns the bytes that a link adds to an IP packet on the wire, without padding.
+    /// Returns the bytes that a link adds to an IP packet.
     #[must_use]
-    pub fn overhead(self) -> Bytes {
-        let bytes = match self {
-            Self::Ethernet => wire::ETHERNET_LINK,
-            Self::PointToPoint => wire::PPP_HEADER,
-        };
-        Bytes::new(u64::from(bytes))
-    }
-
-    /// Returns the part of [`Framing::overhead`] that a switch stores: header and check sequence.
-    #[must_use]
-    pub fn stored(self) -> Bytes {
-        let bytes = match self {
-            Self::Ethernet => wire::ETHERNET_STORED,
-            Self::PointToPoint => wire::PPP_HEADER,
-        };
-        Bytes::new(u64::from(bytes))
+    pub const fn frame_overhead(self) -> FrameOverhead {
+        match self {
+            Self::Ethernet => FrameOverhead::ETHERNET,
+            Self::PointToPoint => FrameOverhead::POINT_TO_POINT,
+        }
     }
 }
 
