@@ -13,7 +13,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
 use crate::buffering::BufferingSettings;
-use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Counters, Frame, FrameCharge, FrameCount, Occupancy, Verdict};
 use crate::layout::Layout;
 
 /// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
@@ -23,8 +23,7 @@ use crate::layout::Layout;
 pub struct OutputBuffer {
     occupancy: Occupancy,
     limit: u64,
-    overhead: u32,
-    cell: u32,
+    charge: FrameCharge,
     /// Time of the last departure. An empty queue has been empty since then.
     emptied_at: Instant,
     aqm: Option<Box<Aqm>>,
@@ -45,13 +44,10 @@ impl OutputBuffer {
     /// # Panics
     /// If `cell` is zero, or `overhead` or `cell` exceeds [`u32::MAX`].
     pub fn new(limit: Bytes, overhead: Bytes, cell: Bytes) -> Self {
-        let small = |bytes: Bytes| u32::try_from(bytes.get()).expect("bookkeeping and cells are small");
-        assert!(!cell.is_zero(), "a memory cell has at least 1 byte");
         Self {
             occupancy: Occupancy::default(),
             limit: limit.get(),
-            overhead: small(overhead),
-            cell: small(cell),
+            charge: FrameCharge::new(overhead, cell),
             emptied_at: Instant::START,
             aqm: None,
             counters: Counters::default(),
@@ -71,8 +67,7 @@ impl OutputBuffer {
     /// The memory that a frame of `bytes` bytes takes, with its bookkeeping and in whole cells.
     #[inline]
     pub const fn charge(&self, bytes: u32) -> u64 {
-        let bytes = bytes as u64 + self.overhead as u64;
-        if self.cell == 1 { bytes } else { bytes.next_multiple_of(self.cell as u64) }
+        self.charge.of(bytes)
     }
 
     /// Admits, marks or drops an arriving frame. `draw` returns 32 uniform random bits; only RED calls it.
@@ -232,8 +227,7 @@ impl OutputBuffer {
     /// The longest frame, in bytes, that `free` bytes of memory can store; 0 if none.
     #[inline]
     pub(crate) fn frame_in(&self, free: u64) -> u32 {
-        let in_cells = if self.cell == 1 { free } else { free - free % u64::from(self.cell) };
-        u32::try_from(in_cells).unwrap_or(u32::MAX).saturating_sub(self.overhead)
+        self.charge.frame_in(free)
     }
 
     /// The occupancy of the queue.

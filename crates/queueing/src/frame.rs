@@ -2,6 +2,8 @@
 
 use core::ops::AddAssign;
 
+use fanin_units::Bytes;
+
 /// The two ECN bits of an IP header (RFC 3168 §5), reduced to the cases that a queue distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EcnCodepoint {
@@ -35,6 +37,39 @@ impl Frame {
     #[inline]
     pub const fn ecn_capable(bytes: u32) -> Self {
         Self { bytes, ecn: EcnCodepoint::Capable }
+    }
+}
+
+/// The rule for the memory that a switch takes for a frame: its bytes with the bookkeeping, in whole cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameCharge {
+    overhead: u32,
+    cell: u32,
+}
+
+impl FrameCharge {
+    /// Charges each frame `overhead` bytes of bookkeeping, both together in whole cells of `cell` bytes.
+    ///
+    /// # Panics
+    /// If `cell` is zero, or `overhead` or `cell` exceeds [`u32::MAX`].
+    pub fn new(overhead: Bytes, cell: Bytes) -> Self {
+        let small = |bytes: Bytes| u32::try_from(bytes.get()).expect("bookkeeping and cells are small");
+        assert!(!cell.is_zero(), "a memory cell has at least 1 byte");
+        Self { overhead: small(overhead), cell: small(cell) }
+    }
+
+    /// The memory that a frame of `bytes` bytes takes.
+    #[inline]
+    pub const fn of(self, bytes: u32) -> u64 {
+        let bytes = bytes as u64 + self.overhead as u64;
+        if self.cell == 1 { bytes } else { bytes.next_multiple_of(self.cell as u64) }
+    }
+
+    /// The longest frame, in bytes, that `free` bytes of memory can store; 0 if none.
+    #[inline]
+    pub(crate) fn frame_in(self, free: u64) -> u32 {
+        let in_cells = if self.cell == 1 { free } else { free - free % u64::from(self.cell) };
+        u32::try_from(in_cells).unwrap_or(u32::MAX).saturating_sub(self.overhead)
     }
 }
 

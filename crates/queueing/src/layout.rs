@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::buffering::BufferingSettings;
+use crate::frame::FrameCharge;
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
@@ -136,6 +137,14 @@ impl Layout {
     /// The size of a memory cell. Each frame with its bookkeeping takes whole cells; one byte means no rounding.
     pub const fn cell(&self) -> Bytes {
         self.cell
+    }
+
+    /// The rule for the memory that each frame takes.
+    ///
+    /// # Panics
+    /// If the layout has no cells, or a bookkeeping or cells that [`Self::check`] refuses.
+    pub fn frame_charge(&self) -> FrameCharge {
+        FrameCharge::new(self.frame_overhead, self.cell)
     }
 
     /// Returns true if the frames of one output port affect the admission at another.

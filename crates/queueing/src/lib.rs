@@ -129,7 +129,9 @@ pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveM
 pub use dynamic_threshold::DynamicThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
-pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
+pub use frame::{
+    AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCharge, FrameCount, MemoryLevel, Occupancy, Verdict,
+};
 pub use layout::{Layout, LayoutError, PORTS_MAX};
 pub use link::{InService, OutputLink, Passage};
 pub use m21tcp::{M21Charge, M21Switch, M21WindowRule};

@@ -1,6 +1,7 @@
 //! The rule by which a switch pauses the senders at its inputs (IEEE 802.3 annex 31B, 802.1Qbb).
 //!
-//! An input's ingress occupancy is the number of bytes that entered by it and are still queued, at any output. At XOFF
+//! An input's ingress occupancy is the memory of the frames that entered by it and are still queued, at any output. Both
+//! callers charge a frame as the switch's memory does ([`FrameCharge`](crate::FrameCharge)). At XOFF
 //! or more a PAUSE to its sender is due, and at XON or less a RESUME. In between nothing is due (hysteresis), so that
 //! signals alternate.
 //!

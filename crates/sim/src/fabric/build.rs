@@ -150,8 +150,7 @@ impl Builder<'_> {
             self.ports[port as usize].set_queue(queue);
         }
         let counts_bulk_only = settings.pause.mode == PauseMode::Priority;
-        let switch = PausingSwitch::new(memory, counts_bulk_only, layout.frame_overhead().get() as u32);
-        self.pausing.get_or_insert_default().push(switch);
+        self.pausing.get_or_insert_default().push(PausingSwitch::new(memory, counts_bulk_only));
         Ok(())
     }
 

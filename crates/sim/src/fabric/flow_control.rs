@@ -21,8 +21,6 @@ pub(super) struct PausingSwitch {
     memory: Memory,
     /// True if only bulk data count as ingress occupancy (priority flow control).
     counts_bulk_only: bool,
-    /// Bytes of bookkeeping that the switch stores with each frame.
-    overhead: u32,
     /// Inputs whose neighbours are paused, in the order of the PAUSEs.
     paused_inputs: Vec<PortIndex>,
     /// Time of the next check of these inputs, in picoseconds.
@@ -31,8 +29,8 @@ pub(super) struct PausingSwitch {
 
 impl PausingSwitch {
     /// Makes a switch with empty memory.
-    pub(super) const fn new(memory: Memory, counts_bulk_only: bool, overhead: u32) -> Self {
-        Self { memory, counts_bulk_only, overhead, paused_inputs: Vec::new(), check_at: NEVER }
+    pub(super) const fn new(memory: Memory, counts_bulk_only: bool) -> Self {
+        Self { memory, counts_bulk_only, paused_inputs: Vec::new(), check_at: NEVER }
     }
 }
 
@@ -116,9 +114,9 @@ impl FlowControl {
         self.switches.iter_mut().for_each(|switch| switch.memory.reset_high_water_marks());
     }
 
-    /// Returns the bytes that a frame takes in a switch, with its bookkeeping.
+    /// Returns the memory that a frame takes in a switch.
     pub(super) fn stored_bytes(&self, switch: usize, parcel: Parcel) -> u64 {
-        u64::from(parcel.wire_bytes() - self.unstored_bytes + self.switches[switch].overhead)
+        self.switches[switch].memory.charge(parcel.wire_bytes() - self.unstored_bytes)
     }
 
     /// Returns the bytes that a frame adds to the ingress occupancy in a switch.

@@ -194,7 +194,7 @@ pub struct StormSpec {
 pub struct PauseSpec {
     /// True to obey PAUSE frames.
     pub react: bool,
-    /// XOFF: the ingress occupancy at which PAUSE is sent.
+    /// XOFF: the ingress occupancy at which PAUSE is sent. Each frame counts with its `frame_overhead`, in whole cells.
     pub xoff: Option<Bytes>,
     /// XON: the ingress occupancy at which RESUME is sent; half of `xoff` by default.
     pub xon: Option<Bytes>,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{Ingress, PauseSignal};
+use fanin_queueing::{FrameCharge, Ingress, PauseSignal};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::address::Mac;
@@ -27,8 +27,11 @@ pub(super) struct PauseControl {
     is_sending: bool,
     worker: usize,
     has_others: bool,
-    /// Bytes by input that this worker queued or handed over, minus released bytes. The input's worker decides the signals.
+    /// Memory of the frames by input that this worker queued or handed over, minus that of released frames. The input's worker
+    /// decides the signals.
     ingress: Vec<Ingress>,
+    /// The memory that each frame counts with, also in a ring.
+    charge: FrameCharge,
     shared: Arc<SharedCounts>,
 }
 
@@ -45,6 +48,7 @@ impl PauseControl {
                 .iter()
                 .map(|spec| Ingress::new(spec.pause.thresholds().expect("a configuration that was checked")))
                 .collect(),
+            charge: config.layout().frame_charge(),
             shared,
         }
     }
@@ -59,7 +63,7 @@ impl PauseControl {
     #[inline]
     pub(super) fn hold(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
-            self.ingress[input].arrive(bytes.into());
+            self.ingress[input].arrive(self.charge.of(bytes));
         }
     }
 
@@ -67,7 +71,7 @@ impl PauseControl {
     #[inline]
     pub(super) fn release(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
-            self.ingress[input].depart(bytes.into());
+            self.ingress[input].depart(self.charge.of(bytes));
         }
     }
 
@@ -81,7 +85,7 @@ impl PauseControl {
             return;
         }
         let mut held = vec![0i64; self.ingress.len()];
-        queued.for_each(|(input, bytes)| held[input] += i64::from(bytes));
+        queued.for_each(|(input, bytes)| held[input] += self.charge.of(bytes).cast_signed());
         assert!(
             self.ingress.iter().map(Ingress::held).eq(held),
             "the ingress occupancy is not what is queued"

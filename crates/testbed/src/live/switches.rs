@@ -314,6 +314,7 @@ const fn exactly(mac: [u8; 6]) -> MacPrefix {
 
 #[cfg(test)]
 mod tests {
+    use fanin_queueing::{Ingress, PauseThresholds};
     use fanin_scenario::PoolCharge;
 
     use super::*;
@@ -373,6 +374,32 @@ mod tests {
             let overhead = simulated.frame_overhead() + CHECK_SEQUENCE;
             let simulated = simulated.with_cells(overhead, Bytes::new(1));
             assert_eq!(live, simulated, "{scheme:?}");
+        }
+    }
+
+    #[test]
+    fn pause_counts_the_same_bytes_live_and_simulated() {
+        for overhead in ["frame_overhead=0 B", "frame_overhead=26 B"] {
+            let sets = ["buffering=shared", "pause.mode=off", overhead];
+            let live = configured(&sets).layout();
+            let sets = sets.map(|set| format!("tor.{set}"));
+            let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
+            let simulated = network.switches[0].settings.layout(&network.uplinks_of(0)).unwrap();
+            let thresholds = PauseThresholds::new(Bytes::new(9_000), Bytes::new(3_000)).unwrap();
+            let mut inputs = [Ingress::new(Some(thresholds)); 2];
+            // Frames with their check sequence; negative ones depart.
+            for frame in
+                [1518_i32, 64, 590, 1518, 1518, 1518, 1518, 1518, -64, -1518, -1518, -1518, -1518, 64]
+            {
+                let simulated = simulated.frame_charge().of(frame.unsigned_abs());
+                let live = live.frame_charge().of(frame.unsigned_abs() - wire::ETHERNET_CHECK);
+                for (input, charge) in inputs.iter_mut().zip([simulated, live]) {
+                    if frame > 0 { input.arrive(charge) } else { input.depart(charge) }
+                }
+                assert_eq!(inputs[0].occupancy(0), inputs[1].occupancy(0), "{overhead}, frame {frame}");
+                assert_eq!(inputs[0].poll_signal(0), inputs[1].poll_signal(0), "{overhead}, frame {frame}");
+            }
+            assert!(inputs[0].occupancy(0) > 0);
         }
     }
 

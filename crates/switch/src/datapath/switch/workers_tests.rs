@@ -235,6 +235,20 @@ fn a_neighbour_is_paused_for_what_another_worker_holds_and_goes_on_when_it_has_s
     assert_eq!(workers[0].snapshot(false).ports[0].pauses_sent, 2);
 }
 
+/// A frame counts for PAUSE with the memory that it takes: bookkeeping and whole cells.
+#[test]
+fn pause_counts_the_memory_of_frames() {
+    let mut config = pausing();
+    (config.switch.frame_overhead, config.switch.cell) = (Bytes::new(4), Bytes::new(64));
+    let mut workers = pair_with(&config);
+    let mut frame = frame(10, 11, 0);
+    // 1280 bytes of memory.
+    frame.resize(1276 - 4, 0);
+    (0..10).for_each(|_| assert!(workers[0].driver_mut().inject(0, &frame)));
+    workers[0].poll(Instant::START + Duration::from_millis(1), true);
+    assert_eq!(workers[0].pauses.occupancy(0), 10 * 1280);
+}
+
 #[test]
 fn pause_is_repeated_before_it_ends_without_traffic() {
     let mut config = pausing();
