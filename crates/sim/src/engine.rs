@@ -1,6 +1,6 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
-use fanin_network::{LinkLosses, Network, PortIndex};
+use fanin_network::{Network, PortIndex};
 use fanin_queueing::MemoryLevel;
 use fanin_recording::{EndpointCounts, MessageStep, PortLevel, RingVisitor, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
@@ -371,7 +371,7 @@ impl Engine {
             frames: self.frames_sent,
             bytes: self.wire_bytes_sent,
             drops,
-            link_losses: self.fabric.losses.as_ref().map(LinkLosses::lost),
+            link_losses: self.fabric.losses.as_ref().map(|losses| losses.lost()),
             marks,
             own: sum(own),
             background: sum(background),

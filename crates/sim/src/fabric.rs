@@ -11,19 +11,20 @@ use fanin_dataflow::Random;
 use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryLevel, OutputBuffer, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::index::NIL;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
-use fanin_network::{FrameOverhead, LinkLosses, PortIndex, reverse};
+use fanin_network::{FrameOverhead, PortIndex, reverse};
 
 mod boundary;
 mod build;
 mod conserve;
 mod flow_control;
 mod link;
+mod losses;
 mod output;
 mod paths;
 mod pausable;
@@ -34,6 +35,7 @@ pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FarEnd;
+use losses::LinkLosses;
 use output::{OutputQueue, Port, PortParts};
 pub(crate) use paths::{Crossing, PathStep};
 pub(crate) use pause::LeavingSignal;
@@ -125,10 +127,8 @@ impl Fabric {
 
     /// Returns the switches on a path.
     pub(crate) fn crossings(&self, route: PathStep) -> impl Iterator<Item = Crossing> {
-        self.paths
-            .steps(route)
-            .zip(self.paths.steps(route).skip(1))
-            .map(|(from, to)| self.crossing(from.port, to.port))
+        let next = self.paths.steps(route).skip(1);
+        self.paths.steps(route).zip(next).map(|(from, to)| self.crossing(from.port, to.port))
     }
 
     fn crossing(&self, from: PortIndex, to: PortIndex) -> Crossing {
@@ -143,14 +143,12 @@ impl Fabric {
     }
 
     /// Returns the time that a frame of `wire_bytes` takes along an idle path.
-    pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> fanin_units::Duration {
-        self.paths
-            .steps(route)
-            .map(|step| {
-                let link = self.ports[step.port as usize].link();
-                fanin_units::Duration::new(link.delay() + link.time_to_send(wire_bytes))
-            })
-            .sum()
+    pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> Duration {
+        let of_link = |step: PathStep| {
+            let link = self.ports[step.port as usize].link();
+            Duration::new(link.delay() + link.time_to_send(wire_bytes))
+        };
+        self.paths.steps(route).map(of_link).sum()
     }
 
     /// Returns the ports of a path.
@@ -167,8 +165,7 @@ impl Fabric {
         backlog
     }
 
-    /// Returns the time in ps for which queued frames occupy a host's link; zero in a network with PAUSE, where the time is
-    /// unknown.
+    /// Returns the time in ps for which queued frames occupy a host's link; zero with PAUSE, where the time is unknown.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
         let port = self.ports.get(port as usize).filter(|_| self.flow_control.is_none());
@@ -404,8 +401,7 @@ impl Fabric {
         self.buffer(index).map_or(0, |buffer| buffer.occupancy().bytes_max)
     }
 
-    /// Returns the bytes queued at a switch's port, and their [high-water mark](Self::port_bytes_max). Calls `visit` for each
-    /// ring.
+    /// Returns the bytes queued at a switch's port and their [maximum](Self::port_bytes_max). Calls `visit` for each ring.
     pub(crate) fn port_level(
         &mut self,
         now: u64,

@@ -1,8 +1,5 @@
 //! A frame that waits or travels, without its times.
 
-#[cfg(test)]
-use crate::index::NIL;
-
 /// A frame that waits in a queue or travels over a link. A parcel is copied from port to port; its segment stays in its place.
 ///
 /// The parts share two words, so that functions take a parcel in registers. A struct of many parts is passed in memory, which
@@ -52,11 +49,5 @@ impl Parcel {
     #[inline]
     pub(crate) const fn segment(self) -> usize {
         self.load as u32 as usize
-    }
-
-    /// Makes a frame of `wire_bytes` bytes for an end, in tests.
-    #[cfg(test)]
-    pub(crate) const fn of(wire_bytes: u32, end: u32) -> Self {
-        Self::new(NIL, end, wire_bytes, 0)
     }
 }

@@ -20,8 +20,7 @@ use crate::streams::{StreamMessage, Streams};
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{BarrierWorkload, Building, HostOutbox, HostWorkload};
 
-/// Asserts that a partition can move to another thread. `tests/house/test_arrows.py` finds no cell, lock or other shared state
-/// that changes.
+/// Asserts that a partition can move to another thread. `tests/house/test_arrows.py` finds no shared state that changes.
 const _: () = {
     const fn owns_all<T: Send + 'static>() {}
     owns_all::<(Partition<Building>, Partition<BarrierWorkload>)>();

@@ -117,8 +117,7 @@ pub(crate) struct RunSetup<'a> {
     pub(crate) roles: &'a Roles,
 }
 
-/// Builds the partition for the nodes of `plays`, with its open connections. Returns `None` if the stop flag was set
-/// meanwhile.
+/// Builds the partition for the nodes of `plays`, with open connections. Returns `None` if the stop flag is set meanwhile.
 pub(crate) fn assemble<W: MeasuredWorkload>(
     setup: &RunSetup<'_>,
     workload: W,

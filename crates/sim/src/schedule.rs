@@ -151,8 +151,7 @@ pub(crate) struct Schedule {
     block_end: u64,
     /// The first key behind the inner ring.
     near_end: u64,
-    /// Node `p` below this number is reserved for the arrival over the link of port `p`, and holds the frame; the others are
-    /// shared.
+    /// Node `p` below this number is reserved for the arrival over the link of port `p`, with its frame; others are shared.
     ports: u32,
     nodes: Vec<ScheduleNode>,
     /// First of the free shared nodes.

@@ -11,11 +11,12 @@ use fanin_units::Bytes;
 use super::Fabric;
 use super::flow_control::{FlowControl, PausingSwitch};
 use super::link::LinkState;
+use super::losses::LinkLosses;
 use super::output::{OutputQueue, Port};
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
-use fanin_network::{LinkLosses, Network, PortIndex, SwitchKind, reverse};
+use fanin_network::{Network, PortIndex, SwitchKind, reverse};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -232,8 +233,7 @@ fn ports_by_node(network: &Network) -> Vec<Vec<PortIndex>> {
     ports
 }
 
-/// Returns each switch's kind and the layout of its memory, in the order of the fabric's numbers. A switch with rings has no
-/// layout.
+/// Returns each switch's kind and the layout of its memory, by the fabric's numbers. A switch with rings has no layout.
 pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Option<Layout>)>, Error> {
     let mut layouts = Vec::new();
     for (node, ports) in (0_u32..).zip(&ports_by_node(network)) {

@@ -92,8 +92,7 @@ impl FlowControl {
         }
     }
 
-    /// Sets the number of connections, from the first, whose second ends answer with bulk data; and the first end of background
-    /// connections.
+    /// Sets how many of the first connections have second ends that answer with bulk data, and the first background end.
     pub(super) const fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
         (self.bulk_ends, self.background_ends) = (2 * connections, background_ends);
     }
@@ -125,8 +124,7 @@ impl FlowControl {
         if counts { self.stored_bytes(switch, parcel) } else { 0 }
     }
 
-    /// Admits a frame that arrives over the link of `from` at a switch. Returns the verdict, and true if the neighbour must
-    /// be paused.
+    /// Admits a frame that arrives at a switch by the link of `from`. Returns the verdict, and true if a PAUSE is due.
     pub(super) fn arrive(
         &mut self,
         now: Instant,

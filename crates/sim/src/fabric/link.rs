@@ -1,5 +1,5 @@
 //! One direction of a link: its rate, its delay, and the frames on their way over it. The schedule holds the first of these.
-//! `LinkLosses` of `network` draws the frames that it loses.
+//! `LinkLosses` draws the frames that it loses.
 
 use std::collections::VecDeque;
 

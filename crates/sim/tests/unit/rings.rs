@@ -5,6 +5,7 @@ use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::NIL;
 use crate::ties::Ties;
 
 #[path = "../../../queueing/tests/common/served_first.rs"]
@@ -21,7 +22,7 @@ fn frame() -> Parcel {
 }
 
 fn to(end: u32) -> Parcel {
-    Parcel::of(WIRE, end)
+    Parcel::new(NIL, end, WIRE, 0)
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn keeps_the_order_of_a_sorted_list() {
             let port = number % 50;
             let occurrence = if number % 2 == 0 && !is_pending[port as usize] {
                 is_pending[port as usize] = true;
-                schedule.insert_arrival(now + ahead, port, Parcel::of(number, port));
+                schedule.insert_arrival(now + ahead, port, Parcel::new(NIL, port, number, 0));
                 frames[port as usize] = number;
                 Arrival(port)
             } else {

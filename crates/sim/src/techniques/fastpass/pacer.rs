@@ -242,8 +242,7 @@ impl Pacer {
         }
     }
 
-    /// Handles a request that has left its host. The arbiter uses the request in the decision of the first timeslot after its
-    /// arrival.
+    /// Handles a request that has left its host. The arbiter uses it in the first timeslot decided after its arrival.
     fn handle_request(&mut self, engine: &mut Engine, request: SlotRequest) {
         let advance = self.settings.advance.get();
         let horizon = (engine.now() + advance) / self.slot + HORIZON_SLOTS;
