@@ -4,7 +4,6 @@ use fanin_scenario::Transport;
 use fanin_units::wire::{self, FrameOverhead};
 use fanin_units::{Bytes, Packets};
 
-
 /// Segments of a message, and the bytes around each of them on a link. All sizes are bytes.
 ///
 /// Sources: IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
@@ -42,9 +41,6 @@ impl SegmentFraming {
         mtu: wire::ETHERNET_MTU as u64,
         mss_max: u64::MAX,
     };
-
-    /// The point-to-point framing of ns-3 in the M21TCP paper: a two-byte header.
-    pub const NS3_POINT_TO_POINT: Self = Self { framing: FrameOverhead::POINT_TO_POINT, ..Self::ETHERNET };
 
     /// The segments of a scenario's connections, on links with this framing.
     pub fn of(transport: &Transport, framing: FrameOverhead) -> Self {

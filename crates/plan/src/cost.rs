@@ -1,6 +1,6 @@
 //! Cost and floor area: parallel leaf-spine planes of software switches against chassis routers (multi-host §III).
 
-use crate::catalogue::{Catalogue, Price};
+use crate::catalogue::Catalogue;
 use crate::derived::{Area, Count, Derived, Factor, Money, brief};
 
 /// A network of parallel leaf-spine planes, counted in switches.
@@ -65,7 +65,7 @@ impl LeafSpineFabric {
     /// Counts all switches, spines and leaves: multi-host eq. (5), corrected.
     ///
     /// The paper counts spines of the last plane even if the plane has no leaf. In the equation's last line, the leaves of full
-    /// planes lack the factor of the number of planes, as in [`Self::switches_as_printed`].
+    /// planes lack the factor of the number of planes.
     pub fn switches(&self) -> Derived<Count> {
         let spines_rest = if self.ports_rest > 0 { self.spines } else { 0 };
         let (leaves, planes, per_plane) =
@@ -77,12 +77,6 @@ impl LeafSpineFabric {
             format!("{leaves} + {spines_rest} + {planes} × ({} + {})", self.switch_ports, self.spines),
             "multi-host §III.A eq. (5), corrected",
         )
-    }
-
-    /// Counts switches by the last line of eq. (5) as the paper prints it, which is wrong: see [`Self::switches`]. For a check of the
-    /// paper's numbers (`tests/claims.rs`).
-    pub fn switches_as_printed(&self) -> u64 {
-        self.leaves_rest + self.spines * (self.planes_full + 1) + self.switch_ports
     }
 
     /// Computes the ratio of a leaf's ports towards hosts to its ports towards spines.
@@ -185,26 +179,6 @@ pub fn density_gain(catalogue: &Catalogue) -> Derived<Factor> {
         format!("({} / {}) / ({} / {})", device.ports, device.rack_units, server.ports, server.rack_units),
         "multi-host §II.C",
     )
-}
-
-/// Computes the prices of the chips that give a server `bandwidth`: first of network adapters, then of multi-host controllers. For a
-/// check of the paper's numbers (`tests/claims.rs`).
-pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Derived<Money>; 2] {
-    let chips = &catalogue.chips;
-    let price = |name, Price(price), each: fanin_units::Rate| {
-        let count = bandwidth.get().div_ceil(each.get());
-        Derived::new(
-            name,
-            Money { hundredths: count * price, currency: chips.currency.clone().into() },
-            "⌈bandwidth / bandwidth of a chip⌉ × chip",
-            format!("⌈{} / {}⌉ × {}", brief(bandwidth), brief(each), Price(price)),
-            "multi-host §III.A",
-        )
-    };
-    [
-        price("adapter_chips_price", chips.adapter_price, chips.adapter_bandwidth),
-        price("multi_host_chips_price", chips.multi_host_price, chips.multi_host_bandwidth),
-    ]
 }
 
 /// A network of software switches and one of routers, with their costs.

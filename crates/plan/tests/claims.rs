@@ -6,6 +6,7 @@ use fanin_plan::cost::*;
 use fanin_plan::wire::*;
 use fanin_plan::*;
 use fanin_units::tcp::RTO_MIN_LINUX;
+use fanin_units::wire::FrameOverhead;
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 const GIGABIT: Rate = Rate::new(1_000_000_000);
@@ -315,14 +316,19 @@ fn h003_planes_and_leaves() {
 #[test]
 fn h004_error_the_last_line_of_the_count() {
     let fabric = |ports, spines| LeafSpineFabric::new(ports, 40, spines).unwrap();
+    // The last line of eq. (5) as the paper prints it.
+    let as_printed = |ports, spines| {
+        let fabric: LeafSpineFabric = fabric(ports, spines);
+        fabric.leaves_rest + fabric.spines * (fabric.planes_full + 1) + fabric.switch_ports
+    };
     assert_eq!(fabric(800, 6).switches().value, Count(30));
-    assert_eq!(fabric(800, 6).switches_as_printed(), 70);
+    assert_eq!(as_printed(800, 6), 70);
     // No ports are left over: the plane that the paper buys spines for does not exist.
     assert_eq!(fabric(1_360, 6).switches().value, Count(46));
-    assert_eq!(fabric(1_360, 6).switches_as_printed(), 52);
+    assert_eq!(as_printed(1_360, 6), 52);
     // Two full planes: the factor on their leaves is lost.
     assert_eq!(fabric(3_000, 6).switches().value, Count(9 + 6 + 2 * 46));
-    assert_eq!(fabric(3_000, 6).switches_as_printed(), 9 + 3 * 6 + 40);
+    assert_eq!(as_printed(3_000, 6), 9 + 3 * 6 + 40);
 }
 
 #[test]
@@ -339,9 +345,12 @@ fn h005_unit_prices() {
 
 #[test]
 fn h006_chips_for_400_gigabit() {
-    let [adapters, multi_host] = chips_price("400 Gb/s".parse().unwrap(), &Catalogue::shipped());
-    assert_eq!((adapters.value.hundredths, multi_host.value.hundredths), (159_990, 115_560));
-    assert_eq!(adapters.value.currency, "USD");
+    let chips = Catalogue::shipped().chips;
+    let price = |price: Price, each: Rate| 400_000_000_000_u64.div_ceil(each.get()) * price.0;
+    let adapters = price(chips.adapter_price, chips.adapter_bandwidth);
+    let multi_host = price(chips.multi_host_price, chips.multi_host_bandwidth);
+    assert_eq!((adapters, multi_host), (159_990, 115_560));
+    assert_eq!(chips.currency, "USD");
 }
 
 #[test]
@@ -450,7 +459,9 @@ mod bounds_of_simulated_claims {
             printed(payload_share_max(&framing).value.get(), 1_000)
         };
         assert_eq!(share(PLAIN), 881);
-        assert_eq!(share(SegmentFraming::NS3_POINT_TO_POINT), 932);
+        // ns-3's point-to-point links add a header of two bytes.
+        let framing = FrameOverhead::POINT_TO_POINT;
+        assert_eq!(share(SegmentFraming { framing, ..PLAIN }), 932);
     }
 
     #[test]

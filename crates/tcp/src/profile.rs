@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|---|
 //! | segment, timestamps | 1448, on | 1448, on | 1448, on | 1460, off | 1460, off | RFC 7323; `tcp_timestamps` |
 //! | window counted in | segments | segments | segments | bytes | bytes | `snd_cwnd`; RFC 5681 |
-//! | initial window | 10 | 10 | 3 | 10 | 10 | `TCP_INIT_CWND` (2.6.39; RHEL 6 has it); before, `tcp_init_cwnd` by RFC 3390: see [`Config::rfc3390_window`]; RFC 6928 |
+//! | initial window | 10 | 10 | 3 | 10 | 10 | `TCP_INIT_CWND` (2.6.39; RHEL 6 has it); before, `tcp_init_cwnd` by RFC 3390, 3 segments of 1096 to 1460 bytes; RFC 6928 |
 //! | congestion control | CUBIC | CUBIC | CUBIC | NewReno | NewReno | `tcp_cubic.c`; `TcpNewReno` |
 //! | HyStart | on | on | none | none | none | `hystart_update`, since 2.6.29 |
 //! | slow start adds | segments acknowledged | 1 an ACK | 1 an ACK | 1 an ACK | min(bytes, MSS) | `tcp_slow_start` (3.18); `tcp_abc` 0; RFC 5681 eq. 2 |
@@ -57,16 +57,6 @@ impl Config {
             "textbook" => Self::textbook(),
             _ => return None,
         })
-    }
-
-    /// The initial window of RFC 3390 in segments, which Linux used before 2.6.39: 4 up to 1095 bytes, 3 up to
-    /// 1460 (`tcp_init_cwnd`), then 2.
-    pub const fn rfc3390_window(mss: u16) -> u32 {
-        match mss {
-            0..=1095 => 4,
-            1096..=1460 => 3,
-            _ => 2,
-        }
     }
 
     /// Linux 6.x with HZ 250.
@@ -268,8 +258,5 @@ mod tests {
             assert!(Config::profile(name).is_some(), "{name}");
         }
         assert_eq!(Config::profile("linux-5"), None);
-        assert_eq!(Config::rfc3390_window(1448), Config::linux_2_6_26().initial_window);
-        assert_eq!(Config::rfc3390_window(536), 4);
-        assert_eq!(Config::rfc3390_window(8948), 2);
     }
 }
