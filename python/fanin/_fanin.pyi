@@ -48,7 +48,7 @@ class LoadedResult:
         """The verdict: `good`, `bad` or `open`, a few words, and the figures behind it as HTML."""
     @property
     def label(self, /) -> str:
-        """Its name among several results."""
+        """The name of the result among several."""
     def page(self, /) -> str:
         """The page as one HTML document."""
     @property

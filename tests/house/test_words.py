@@ -51,7 +51,7 @@ OPENING = re.compile(rf'(?:^\s*//[/!]\s?|""?"?)(?:{"|".join(OPENINGS)})\b(?!")')
 # At the start of a line of any comment in Rust and Python.
 CLAUSE = re.compile(r"^\s*(?://[/!]?|#) (?:What|Whose|Whom?|Whether)\b")
 # At the start of a doc comment of Rust: a clause, or a word for a thing that a tooltip does not show.
-FIRST = re.compile(r"(?:How|Why|When|Where|It|They|Those|Of (?:these|those|which))\b")
+FIRST = re.compile(r"(?:How|Why|When|Where|Its?|They|Their|Those|Of (?:these|those|which))\b")
 # A doc comment has more words than this, and a sentence at most this many.
 DOC_WORDS_MIN = 3
 SENTENCE_WORDS_MAX = 25

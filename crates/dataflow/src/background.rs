@@ -47,7 +47,7 @@ impl BackgroundTraffic {
 pub struct Transfer {
     /// The time at which it was due.
     pub began: Instant,
-    /// Its length, [`TRANSFER_HEADER_BYTES`] included.
+    /// Length in bytes, [`TRANSFER_HEADER_BYTES`] included.
     pub bytes: Bytes,
 }
 

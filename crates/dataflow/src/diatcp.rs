@@ -18,7 +18,7 @@ struct Debtor {
     sender: u32,
     /// Deadline of each answer, in the order of the requests.
     due: VecDeque<Instant>,
-    /// Its window in segments; `None` before its first share.
+    /// The sender's window in segments; `None` before the first share.
     share: Option<u32>,
 }
 

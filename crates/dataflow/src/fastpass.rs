@@ -72,7 +72,7 @@ struct HostPair {
     rank: u64,
     /// Number of timeslots that it waits for.
     demand: u32,
-    /// Its group; [`NO_GROUP`] until its first demand.
+    /// The pair's group; [`NO_GROUP`] until the first demand.
     group: u32,
     /// Index of its whole path in `paths`. Once it has a group, index of its inner path in `inner_paths`.
     path: u32,

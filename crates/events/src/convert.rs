@@ -30,7 +30,7 @@ pub enum ConvertError {
     L1Id {
         /// Offset of the event in the input.
         offset: u64,
-        /// Its L1 ID.
+        /// The L1 ID of the event.
         l1_id: u64,
     },
 }

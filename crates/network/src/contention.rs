@@ -38,7 +38,7 @@ pub struct MeasuredCollection {
     pub released: Instant,
     /// Bytes and least time.
     pub work: CollectionWork,
-    /// Its time with all links free.
+    /// The collection's time with all links free.
     pub ideal: Duration,
 }
 
@@ -49,7 +49,7 @@ pub struct CollectionWork {
     pub wire_bytes: u64,
     /// The same in full frames, each of which may carry bytes of several answers; at most `wire_bytes`.
     pub joined_bytes: u64,
-    /// Its least time with all links free and the delays that its readouts drew; at least the ideal.
+    /// The least time with all links free and the delays that the readouts drew; at least the ideal.
     pub least: Duration,
 }
 
@@ -146,7 +146,7 @@ struct LinkJob {
     release: u64,
     /// The collection's time outside the machine.
     fixed: u64,
-    /// Its length on the machine, in picoseconds.
+    /// The job's length on the machine, in picoseconds.
     work: u64,
     ideal: u64,
     /// The least time of the collection, at least the ideal.

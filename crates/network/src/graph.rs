@@ -124,7 +124,7 @@ pub enum NetworkError {
     SwitchPorts {
         /// The switch's name.
         switch: String,
-        /// Its links to hosts and other switches.
+        /// Number of the switch's links to hosts and other switches.
         links: usize,
         /// The scenario's key.
         key: String,

@@ -38,9 +38,9 @@ pub struct Ideal {
 pub struct Answers {
     /// Payload of all answers.
     pub payload: u64,
-    /// Their bytes on connections, with the answers' headers.
+    /// Bytes of the answers on connections, headers included.
     pub bytes: u64,
-    /// Their bytes on the wire.
+    /// Bytes of the answers on the wire.
     pub wire_bytes: u64,
     /// The shortest time from a request's arrival to its answer.
     pub response_min: Duration,

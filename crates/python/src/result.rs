@@ -94,7 +94,7 @@ impl LoadedResult {
         self.head.summary.to_json().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Its name among several results.
+    /// The name of the result among several.
     #[getter]
     fn label(&self) -> &str {
         &self.head.label

@@ -56,9 +56,9 @@ impl Buffering {
     serde(rename_all = "kebab-case")
 )]
 pub enum PoolCharge {
-    /// Its output port.
+    /// The frame's output port.
     Output,
-    /// Its input port (switch B of the thesis, §4.2.1).
+    /// The frame's input port (switch B of the thesis, §4.2.1).
     Input,
 }
 

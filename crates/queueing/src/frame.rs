@@ -223,7 +223,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Its bytes, and their high-water mark.
+    /// The bytes in use, and their high-water mark.
     #[inline]
     pub const fn level(&self) -> MemoryLevel {
         MemoryLevel { bytes: self.bytes, bytes_max: self.bytes_max }

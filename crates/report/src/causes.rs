@@ -10,11 +10,11 @@ use crate::{FlowRow, LateCause, LateEvent};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortFigures {
-    /// Its name, such as `tor:0->collector:3`.
+    /// Name of the port, such as `tor:0->collector:3`.
     pub name: String,
     /// Frames refused while measuring.
     pub drops: u64,
-    /// Their bytes on the wire; absent where they are not counted.
+    /// Bytes of the dropped frames on the wire; absent where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_bytes: Option<u64>,
     /// The most bytes that waited; of an output with rings, in one ring.
@@ -59,7 +59,7 @@ pub struct SourceDrops {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionFigures {
-    /// Its name, such as `readout:43->collector:0`.
+    /// Name of the connection, such as `readout:43->collector:0`.
     pub name: String,
     /// Retransmission timeouts in the whole run; absent where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub fn worst_connections(rows: &[FlowRow]) -> Vec<ConnectionFigures> {
 pub struct LateSummary {
     /// Identifier of the event.
     pub event: u64,
-    /// Its collection time in milliseconds.
+    /// Collection time of the event in milliseconds.
     pub time_ms: f64,
     /// The causes as a sentence.
     pub text: String,

@@ -90,7 +90,7 @@ pub enum ReadError {
     TooLarge {
         /// Path of the file.
         path: PathBuf,
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         actual: u64,
         /// The most that is read.
         limit: u64,

@@ -43,7 +43,7 @@ pub struct RunTimeline {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortTimeline {
-    /// Its name, such as `tor:0->collector:3`.
+    /// Name of the port, such as `tor:0->collector:3`.
     pub name: String,
     /// The most bytes it may hold; absent where no limit is its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct PortTimeline {
     /// Payload bytes that arrived at the host behind it, by bin; absent where a switch is behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_bytes: Option<Vec<u64>>,
-    /// Its rings, the deepest first; none where it has no rings.
+    /// The rings of the port, the deepest first; none where it has no rings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rings: Vec<RingTimeline>,
 }
@@ -82,12 +82,12 @@ pub struct LateEvent {
     pub assigned_ps: u64,
     /// Time of its completion.
     pub collected_ps: u64,
-    /// Its collection time.
+    /// Collection time of the event.
     pub time_ps: u64,
     /// The least time that it could take, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ideal_ps: Option<u64>,
-    /// Its sources, those that finished last first. Of very many sources, only the slowest ones.
+    /// The event's sources, those that finished last first. Of very many sources, only the slowest ones.
     pub sources: Vec<LateSource>,
     /// Sources in all.
     pub sources_total: u64,

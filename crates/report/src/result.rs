@@ -16,7 +16,7 @@ pub const SAMPLES_OF_P99: u64 = 100;
 /// One plan, simulation or run, with its files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// Its name among several results, such as a directory's name.
+    /// The result's name among several, such as a directory's name.
     pub label: String,
     /// Path of its own page, relative to the page of several results.
     pub page: Option<String>,

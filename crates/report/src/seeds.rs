@@ -89,7 +89,7 @@ pub fn least(candidates: &[Option<SeedFigure>]) -> Vec<usize> {
 pub(crate) struct SeedGroup {
     /// Label without the seed. If nothing remains, the scenario's name, or empty if all results are of one system.
     pub(crate) name: String,
-    /// Their places among the results.
+    /// Places of the group's results in the list of all.
     pub(crate) places: Vec<usize>,
 }
 

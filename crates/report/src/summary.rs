@@ -170,7 +170,7 @@ pub struct RequestCounts {
     /// Retransmission timeouts that held a round up, in the mean; absent where they cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts_mean: Option<f64>,
-    /// Their completion times; absent where none completed.
+    /// Completion times of the rounds; absent where none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<Times>,
 }
@@ -212,7 +212,7 @@ section!(
     NetworkFigures {
         /// Frames put on a link by their first sender.
         packets: u64,
-        /// Their bytes on the wire.
+        /// Bytes of the packets on the wire.
         bytes: u64,
         /// Bytes on the wire that collectors sent: requests, acknowledgements, credit, and events to store.
         reverse_bytes: u64,
@@ -263,7 +263,7 @@ section!(
         goodput_bps_max: f64,
         /// Transfers that ended in the measured time; absent for bulk data.
         transfers: u64,
-        /// Their times, from when a transfer was due to its last byte.
+        /// Times of the transfers, from when a transfer was due to its last byte.
         transfer_ms: Times,
         /// Segments with payload, retransmissions included.
         segments: u64,
@@ -321,7 +321,7 @@ section!(
         demand_bps: f64,
         /// Share of the switch's rounds that moved frames; of the busiest switch.
         switch_busy: f64,
-        /// Its processor time as a share of one core, polling included.
+        /// Processor time of the switch as a share of one core, polling included.
         switch_cpu: f64,
         /// Processor time of the rounds that moved frames, as a share of one core; of the switch with the most.
         switch_working: f64,

@@ -73,7 +73,7 @@ pub enum TableReadError {
     Type {
         /// Name of the column.
         column: &'static str,
-        /// Its physical type.
+        /// Physical type of the column.
         actual: String,
     },
     /// A value does not fit its column.

@@ -12,9 +12,9 @@ use crate::OnProgress;
 /// A technique with the settings of the comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Technique {
-    /// Its name, for `--techniques`.
+    /// Name of the technique, for `--techniques`.
     pub name: &'static str,
-    /// Its description, in a few words.
+    /// Description of the technique, in a few words.
     pub description: &'static str,
     /// Hand-made settings that the technique needs, and the place where they are made.
     pub tuning: &'static str,

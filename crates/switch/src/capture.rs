@@ -36,9 +36,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub struct CaptureSpec {
     /// The port or ring.
     pub point: CapturePoint,
-    /// Its longest duration in seconds, up to [`SECONDS_MAX`].
+    /// Longest duration of the capture in seconds, up to [`SECONDS_MAX`].
     pub seconds: u64,
-    /// Its largest size in bytes, up to [`BYTES_MAX`].
+    /// Largest size of the capture in bytes, up to [`BYTES_MAX`].
     pub bytes: u64,
     /// Bytes of each frame that are kept, up to [`SNAP_MAX`].
     pub snap: u64,

@@ -47,7 +47,7 @@ pub enum Command {
     RemoveStation {
         /// MAC address of the station.
         mac: Mac,
-        /// Its VLAN, if the switch separates VLANs.
+        /// The station's VLAN, if the switch separates VLANs.
         vlan: Option<Vlan>,
     },
     /// Forgets all learned stations, or those of one port.
@@ -79,7 +79,7 @@ impl Command {
 pub struct PortChange {
     /// Name of the port to change.
     pub name: String,
-    /// Its rate; zero removes the limit.
+    /// The port's rate; zero removes the limit.
     pub rate: Option<Rate>,
     /// True to flood frames to unknown stations out of it.
     pub flood: Option<bool>,

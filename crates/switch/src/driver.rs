@@ -13,9 +13,9 @@ pub(crate) const ROOM_MIN: usize = 2 * BURST;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received<H> {
-    /// Its handle; the holder owns the frame.
+    /// The handle of the frame; the holder owns the frame.
     pub handle: H,
-    /// Its length in bytes, without the check sequence.
+    /// Length of the frame in bytes, without the check sequence.
     pub bytes: u32,
 }
 

@@ -65,7 +65,7 @@ impl StartError {
 /// The result of a stopped switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchResult {
-    /// Its last counters.
+    /// The last counters of the switch.
     pub snapshot: Snapshot,
     /// Frames still queued at the drain timeout.
     pub abandoned: u64,

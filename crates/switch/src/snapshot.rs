@@ -11,7 +11,7 @@ use crate::address::Mac;
 pub struct Station {
     /// MAC address of the station.
     pub mac: Mac,
-    /// Its VLAN; 0 if the switch does not separate VLANs.
+    /// The station's VLAN; 0 if the switch does not separate VLANs.
     pub vlan: u16,
     /// The number of its port.
     pub port: u16,
@@ -26,7 +26,7 @@ pub struct Station {
 pub struct Tally {
     /// Number of frames.
     pub frames: u64,
-    /// Their bytes, without check sequences.
+    /// Bytes of the frames, without check sequences.
     pub bytes: u64,
 }
 
@@ -60,9 +60,9 @@ pub enum Cause {
     TooLong,
     /// The port does not carry its VLAN.
     Vlan,
-    /// Its source was heard on another port within the hold time: a loop.
+    /// The frame's source was heard on another port within the hold time: a loop.
     Loop,
-    /// Its destination is on its input port, or is reserved for bridges.
+    /// The frame's destination is on its input port, or is reserved for bridges.
     Filtered,
     /// Refused by storm control.
     Storm,
@@ -265,7 +265,7 @@ pub struct PortSnapshot {
     /// Flows that its M21TCP stage counts; absent without the stage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub m21_flows: Option<u32>,
-    /// Its plain queue: frames that no rule sends to a ring.
+    /// The plain queue of the port: frames that no rule sends to a ring.
     pub queue: QueueSnapshot,
 }
 

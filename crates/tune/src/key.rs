@@ -72,7 +72,7 @@ pub enum TunedKeyError {
     NotNumeric {
         /// The given key.
         key: String,
-        /// Its value in the scenario.
+        /// The key's value in the scenario.
         given: String,
     },
     /// An end of the range has another quantity than the setting.
@@ -129,7 +129,7 @@ pub struct TunedKey {
     pub key: String,
     /// The quantity of its values.
     pub kind: NumberKind,
-    /// Its range and the scenario's own value.
+    /// The key's range and the scenario's own value.
     pub axis: SearchAxis,
 }
 

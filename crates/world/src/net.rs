@@ -27,7 +27,7 @@ pub(crate) struct WorldSegment {
     from_host: Host,
     to: u64,
     to_host: Host,
-    /// Its place among the segments of its direction; `None` for a refusal or a reset, which wait for nothing.
+    /// Place of the segment among those of its direction; `None` for a refusal or a reset, which wait for nothing.
     order: Option<u64>,
     content: SegmentContent,
 }

@@ -55,7 +55,7 @@ pub enum BackgroundError {
     Ended {
         /// Name of the process.
         process: String,
-        /// Its exit status.
+        /// Exit status of the process.
         status: String,
         /// Content of its log.
         log: String,

@@ -86,7 +86,7 @@ pub enum BarrierError {
     Ended {
         /// Name of the process.
         process: String,
-        /// Its exit status.
+        /// Exit status of the process.
         status: String,
         /// Content of its log.
         log: String,

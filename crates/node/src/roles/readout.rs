@@ -20,7 +20,7 @@ use crate::succession::{SuccessionMessage, Witness};
 /// Runs the readout's state machine over connections.
 pub struct ReadoutNode {
     readout: Readout<Data, FragmentMemory>,
-    /// Its vote on the leading supervisor; `None` in a system without a standby.
+    /// The readout's vote on the leading supervisor; `None` in a system without a standby.
     vote: Option<Vote>,
 }
 

@@ -35,7 +35,7 @@ const TECHNIQUES: &str = "techniques";
 
 /// A part of an advice.
 struct AdvicePagePart {
-    /// Its key in the JSON.
+    /// The part's key in the JSON.
     key: &'static str,
     /// Heading of its table.
     title: String,

@@ -120,7 +120,7 @@ pub(crate) struct Mark {
 /// A chart with its texts, axes and marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// Its key in the page's data.
+    /// The chart's key in the page's data.
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) caption: String,

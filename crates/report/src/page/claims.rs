@@ -12,7 +12,7 @@ use super::markup::escape;
 pub struct JudgedClaim {
     /// Number of the claim.
     pub id: String,
-    /// Its place in the paper.
+    /// The claim's place in the paper.
     pub place: String,
     /// The paper's words, shortened.
     pub says: String,

@@ -20,7 +20,7 @@ const COLUMNS_MAX: usize = 16;
 pub(super) struct Grid {
     /// The two settings: along the columns, along the rows.
     keys: [String; 2],
-    /// Their values in ascending order, as words.
+    /// The values of both settings in ascending order, as words.
     values: [Vec<String>; 2],
     /// Mean times in milliseconds, row by row; `None` if no result has a time.
     cells: Vec<Vec<Option<f64>>>,

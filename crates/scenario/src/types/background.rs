@@ -24,7 +24,7 @@ pub struct BackgroundSettings {
     pub connections: u32,
     /// The kind of traffic.
     pub kind: BackgroundKind,
-    /// Their congestion control: `newreno`, `cubic`, `dctcp` or `bbr`. All other settings of TCP are those of `[transport]`; with
+    /// The congestion control: `newreno`, `cubic`, `dctcp` or `bbr`. All other settings of TCP are those of `[transport]`; with
     /// the profiles `ns3-newreno` and `textbook`, which are no kernels, those of `linux-6`.
     pub congestion_control: CongestionControl,
     /// Mean load of each collector's link by the transfers, headers included: above 0, at most 1. Only `kind = "transfers"`

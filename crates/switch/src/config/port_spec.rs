@@ -12,7 +12,7 @@ use crate::address::Vlan;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
-    /// Its name, unique.
+    /// Unique name of the port.
     pub name: String,
     /// A network interface of the kernel, for an AF_XDP port.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct PortSpec {
     /// The worker that serves it, an index into `switch.cores`; in turn by default.
     #[serde(default)]
     pub worker: Option<u16>,
-    /// Its rate on the wire, with preamble, check sequence and gap; by default only the driver limits it.
+    /// Rate on the wire, with preamble, check sequence and gap; by default only the driver limits it.
     #[serde(default)]
     pub rate: Option<Rate>,
     /// `buffering = "dedicated"`: the memory of this output.

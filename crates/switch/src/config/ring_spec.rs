@@ -12,9 +12,9 @@ use super::port_spec::MarkSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingSpec {
-    /// Its name, unique.
+    /// Unique name of the ring.
     pub name: String,
-    /// Its output port.
+    /// Output port of the ring.
     pub port: String,
     /// Most frames that it holds; unlimited by default.
     #[serde(default)]
@@ -61,7 +61,7 @@ impl RingSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSpec {
-    /// Its name, unique.
+    /// Unique name of the rule.
     pub name: String,
     /// The ring; absent if `drop` is set.
     pub ring: Option<String>,
@@ -192,7 +192,7 @@ pub struct StationSpec {
     pub mac: Mac,
     /// Name of the port that it is attached to.
     pub port: String,
-    /// Its VLAN, if the switch separates VLANs.
+    /// The station's VLAN, if the switch separates VLANs.
     #[serde(default)]
     pub vlan: Option<Vlan>,
 }

@@ -36,7 +36,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSpec {
-    /// Its name in logs, metrics and snapshots.
+    /// Name of the switch in logs, metrics and snapshots.
     pub name: String,
     /// The most bytes of an Ethernet payload, 68 B to 9000 B; frames with more are dropped and counted.
     pub mtu: Bytes,

@@ -27,7 +27,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Address of a switch's control interface.
 #[derive(Debug, Clone)]
 pub enum ControlAddress {
-    /// Its local socket.
+    /// The local socket of the switch.
     Socket(PathBuf),
     /// HTTP, with the token if it needs one.
     Http(SocketAddr, Option<String>),

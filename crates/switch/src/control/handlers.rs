@@ -73,7 +73,7 @@ pub(crate) struct RuleItem {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PortPatch {
-    /// Its rate; zero removes the limit.
+    /// The port's rate; zero removes the limit.
     rate: Option<Rate>,
     /// True to flood frames to unknown stations out of it.
     flood: Option<bool>,

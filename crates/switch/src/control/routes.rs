@@ -27,7 +27,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// The path; a part in braces stands for a name.
     pub(crate) path: &'static str,
-    /// Its operation ID in the OpenAPI description.
+    /// The route's operation ID in the OpenAPI description.
     pub(crate) id: &'static str,
     pub(crate) about: &'static str,
     pub(crate) query: &'static [Parameter],
