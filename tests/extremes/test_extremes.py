@@ -2,45 +2,42 @@
 
 import os
 import random
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from extremes import Case, Verdict, bases, companions, judge, keys, pairs, play, schema, singles
 
-# Wall time after which no other case is begun, and the most cases.
-SECONDS = 25.0
-CASES = 120
-Choice = Callable[[list[tuple[str, tuple[str, ...]]]], list[Case]]
+# Cases of each kind, all of which are played, also on a slow machine. The nightly runs play the others.
+CASES = 60
+Table = list[tuple[str, tuple[str, ...]]]
+Choice = Callable[[Table], list[Case]]
 
 
-def alone(table: list[tuple[str, tuple[str, ...]]]) -> list[Case]:
+def alone(table: Table) -> list[Case]:
     """Choose single keys."""
     return random.Random(1).sample(singles(table), CASES)
 
 
-def in_pairs(table: list[tuple[str, tuple[str, ...]]]) -> list[Case]:
+def in_pairs(table: Table) -> list[Case]:
     """Choose pairs of keys."""
     return pairs(table, CASES, seed=1)
 
 
 @pytest.mark.parametrize("choose", [alone, in_pairs])
-def test_extremes_end_with_a_result_or_a_reason(choose: Choice) -> None:
+def test_extremes_end_with_a_result_or_a_reason(choose: Choice, capsys: pytest.CaptureFixture[str]) -> None:
     fanin = os.environ["FANIN_BIN"]
-    cases = choose(list(keys(schema(fanin))))
-    begin = time.monotonic()
-
-    def timely(case: Case) -> Verdict | None:
-        return play(case, fanin) if time.monotonic() - begin < SECONDS else None
-
+    table = list(keys(schema(fanin)))
+    cases = choose(table)
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(timely, cases))
-    assert verdicts[0] is not None
+        verdicts = list(pool.map(lambda case: play(case, fanin), cases))
+    left = len(singles(table)) - CASES if choose is alone else "all other pairs"
+    with capsys.disabled():
+        print(f"\n{len(verdicts)} cases {choose.__name__} were played; not measured: {left}")
     faults = [
         f"{case.command(fanin)}: {verdict}"
         for case, verdict in zip(cases, verdicts, strict=True)
-        if verdict and verdict.fault
+        if verdict.fault
     ]
     assert not faults, "\n".join(faults)
 
