@@ -13,8 +13,8 @@ FILES_MAX = 5
 
 # The rooms that `tor.buffering` passes on each side, and the planner, which asks for limits alone.
 SIDES = {
-    "simulator": ("scenario/src/types", "network/src", "queueing/src", "sim/src"),
-    "live": ("scenario/src/types", "testbed/src", "switch/src", "queueing/src"),
+    "simulator": ("scenario/src", "network/src", "queueing/src", "sim/src", "recording/src"),
+    "live": ("scenario/src", "testbed/src", "switch/src", "queueing/src"),
     "planner": ("plan/src",),
 }
 # The key or a scheme, also as the variant of an enum. `Voq` alone is a limit as well.
@@ -28,18 +28,15 @@ SCHEME = re.compile(
 CREDITS = re.compile(r"\bshaping\.credit|\bconfig\.credits\b|\bself\.credits\.(?:push|pop|give_back)\(")
 # The file of each scheme: a walk ends in one of them.
 SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", "dynamic_threshold", "voq")}
-# Files that name a scheme and are no step from the key to its effect, and why.
-NO_STEP = {
-    "crates/scenario/src/types/mod.rs": "a default",
-    "crates/network/src/switches.rs": "hands it on, but for the rings of a hybrid's software switch",
-    "crates/network/src/routes.rs": "the flows that have a ring",
-    "crates/network/src/data.rs": "the flows that have a ring, for the planner",
-    "crates/queueing/src/layout.rs": "the absence of sharing",
-    "crates/testbed/src/live/calibrate.rs": "a network of its own, which measures this machine",
-    "crates/testbed/src/live/network.rs": "a reason to run a software switch",
-    "crates/switch/src/config/mistakes.rs": "refused settings",
-    "crates/switch/src/config/mod.rs": "warnings",
-}
+
+
+def no_steps(key: str) -> set[str]:
+    """Return the files that name a key and are no step from it to its effect, as the page says."""
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    (table,) = re.findall(r"<!-- no step -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    rows = [re.findall(r"`([^`]+)`", row.rsplit("|", 2)[0]) for row in table.splitlines()[2:]]
+    assert all(len(row) == 2 and row[0] in KEYS for row in rows), rows
+    return {file for named, file in rows if named == key}
 
 
 def walks() -> list[tuple[str, str, str]]:
@@ -83,7 +80,14 @@ def named_by(side: str) -> set[str]:
 def test_no_other_file_of_a_side_names_a_scheme(side: str) -> None:
     walk = {file for name, file, _ in walks() if name == f"tor.buffering, {side}"}
     assert len(walk & SCHEMES) == 1, "a walk ends in the file of one scheme"
-    assert named_by(side) == walk | SCHEMES | {file for file in NO_STEP if file.startswith(crates(side))}
+    others = {file for file in no_steps("tor.buffering") if file.startswith(crates(side))}
+    assert named_by(side) == walk | SCHEMES | others
+
+
+def test_the_page_counts_the_files_that_name_a_scheme() -> None:
+    text = " ".join((ROOT / "docs" / "ARCHITECTURE.md").read_text().split())
+    (counts,) = re.findall(r"In all (\d+) files of the simulator's rooms and (\d+) of the live", text)
+    assert [int(count) for count in counts] == [len(named_by(side)) for side in ("simulator", "live")]
 
 
 def test_the_planner_names_no_scheme() -> None:
@@ -93,15 +97,16 @@ def test_the_planner_names_no_scheme() -> None:
 @pytest.mark.parametrize("side", ["simulator", "live"])
 def test_no_other_file_of_a_side_reads_the_credits(side: str) -> None:
     walk = {file for name, file, _ in walks() if name == f"shaping.credits, {side}"}
-    rooms = ("scenario/src/types", "dataflow/src", "sim/src" if side == "simulator" else "node/src")
+    rooms = ("scenario/src", "dataflow/src", "sim/src" if side == "simulator" else "node/src")
     readers = {
         str(path.relative_to(ROOT))
         for room in rooms
         for path in (ROOT / "crates" / room).rglob("*.rs")
         if CREDITS.search(re.sub(r'//.*|"(?:\\.|[^"\\])*"', "", path.read_text().split("#[cfg(test)]")[0]))
     }
-    # The rest of each walk: the key's type and `machines.rs` before the collector, the pool behind it.
-    assert readers == {file for file in walk if "/dataflow/src/collector" in file}
+    # The rest of each walk: the key's type, and the pool behind the collector.
+    steps = {file for file in walk if "/dataflow/src/collector" in file or "machines.rs" in file}
+    assert readers == steps | no_steps("shaping.credits")
 
 
 def crates(side: str) -> tuple[str, ...]:
