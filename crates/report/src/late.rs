@@ -125,7 +125,7 @@ fn formerly_awaited(kind: &str) -> Option<&'static str> {
         "timeslot-wait" => "timeslots of the arbiter",
         "phase-wait" => "its phases of the barrel shifter",
         "grant-wait" => "credit of the receiver",
-        "pause-wait" => "ports that PAUSE had stopped",
+        "pause-wait" => "ports that PAUSE held",
         _ => return None,
     })
 }
@@ -196,7 +196,7 @@ mod tests {
             ("response-delay", "8 ms in no queue, until readout:3 began to answer."),
             ("phase-wait", "8 ms in no queue, waiting for its phases of the barrel shifter."),
             ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
-            ("pause-wait", "8 ms in no queue, waiting for ports that PAUSE had stopped."),
+            ("pause-wait", "8 ms in no queue, waiting for ports that PAUSE held."),
             ("loss", "8 ms until dropped frames had been sent again: 1 frame of"),
             ("link-loss", "8 ms until lost frames had been sent again: 1 frame of"),
         ] {

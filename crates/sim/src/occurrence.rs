@@ -15,7 +15,7 @@ pub(crate) enum Occurrence {
     ResumeCheck(u32),
     /// A PAUSE or RESUME takes effect at a port.
     PauseSignal(PortIndex),
-    /// Ports that PAUSE has stopped are searched for a deadlock.
+    /// Paused ports are searched for a deadlock.
     DeadlockCheck,
     /// A timer of an endpoint may have expired.
     EndpointTimer(EndIndex),

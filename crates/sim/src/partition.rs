@@ -44,7 +44,7 @@ pub(crate) enum Ending {
     Stuck,
     /// The workload made no progress for the time allowed.
     Stalled,
-    /// Ports that PAUSE has stopped wait for one another.
+    /// Paused ports wait for one another.
     Deadlock,
 }
 

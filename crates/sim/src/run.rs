@@ -255,7 +255,7 @@ fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) ->
     let ports = partition.engine.fabric.deadlock();
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
     format!(
-        "deadlock of PAUSE at {}: {} are stopped. Each waits for the next, and the last for the first; {}",
+        "deadlock of PAUSE at {}: {} are paused. Each waits for the next, and the last for the first; {}",
         partition.engine.time(),
         names.join(", "),
         partition.workload.diagnose()

@@ -41,11 +41,11 @@ pub(crate) struct PauseFigures {
     pub(crate) pauses: u64,
     pub(crate) resumes: u64,
     /// Ports of hosts and of switches that were paused at least once.
-    pub(crate) hosts_stopped: u64,
-    pub(crate) switch_ports_stopped: u64,
+    pub(crate) hosts_paused: u64,
+    pub(crate) switch_ports_paused: u64,
     /// The longest single pause, and the longest total pause of one port, in picoseconds.
     pub(crate) longest: u64,
-    pub(crate) stopped_most: u64,
+    pub(crate) paused_most: u64,
     /// Number of ports with a single pause of a tenth of a second or longer.
     pub(crate) storms: u64,
     /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.

@@ -27,7 +27,7 @@ pub(super) struct PausableOutput {
     output: NaiveOutput<PausableFrame>,
     departure: PendingDeparture,
     /// The classes that a PAUSE stops.
-    stopped: &'static [Class],
+    classes: &'static [Class],
     /// The time from the arrival of a signal to its effect, in picoseconds.
     reaction: u64,
     paused_since: u64,
@@ -42,7 +42,7 @@ impl PausableOutput {
         Self {
             output: NaiveOutput::new(in_service),
             departure: PendingDeparture::none(),
-            stopped: if only_bulk { &[Class::Bulk] } else { &[Class::Bulk, Class::Urgent] },
+            classes: if only_bulk { &[Class::Bulk] } else { &[Class::Bulk, Class::Urgent] },
             reaction,
             paused_since: 0,
             pauses: 0,
@@ -93,7 +93,7 @@ impl PausableOutput {
 
     /// Lets a PAUSE take effect.
     pub(super) fn pause(&mut self, now: u64) {
-        self.stopped.iter().for_each(|&class| self.output.pause(class));
+        self.classes.iter().for_each(|&class| self.output.pause(class));
         self.pauses += 1;
         assert!(now >= self.paused_since, "time runs backwards");
         self.paused_since = now;
@@ -101,7 +101,7 @@ impl PausableOutput {
 
     /// Lets a RESUME take effect.
     pub(super) fn resume(&mut self, now: u64) {
-        self.stopped.iter().for_each(|&class| self.output.resume(class));
+        self.classes.iter().for_each(|&class| self.output.resume(class));
         let paused_for = now - self.paused_since;
         self.paused_total += paused_for;
         self.longest = self.longest.max(paused_for);
@@ -127,10 +127,10 @@ impl PausableOutput {
     pub(super) fn add_to(&self, figures: &mut PauseFigures, is_host: bool, now: u64) {
         let open = self.paused_for(now).unwrap_or(0);
         let longest = self.longest.max(open);
-        let stopped = if is_host { &mut figures.hosts_stopped } else { &mut figures.switch_ports_stopped };
-        *stopped += u64::from(self.pauses > 0);
+        let ports = if is_host { &mut figures.hosts_paused } else { &mut figures.switch_ports_paused };
+        *ports += u64::from(self.pauses > 0);
         figures.longest = figures.longest.max(longest);
-        figures.stopped_most = figures.stopped_most.max(self.paused_total + open);
+        figures.paused_most = figures.paused_most.max(self.paused_total + open);
         figures.storms += u64::from(longest >= STORM);
     }
 

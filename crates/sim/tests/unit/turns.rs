@@ -108,10 +108,10 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
     {
         pauses[0] += figures.pauses;
         pauses[1] += figures.resumes;
-        pauses[2] += figures.hosts_stopped;
-        pauses[3] += figures.switch_ports_stopped;
+        pauses[2] += figures.hosts_paused;
+        pauses[3] += figures.switch_ports_paused;
         pauses[4] = figures.longest.max(pauses[4]);
-        pauses[5] = figures.stopped_most.max(pauses[5]);
+        pauses[5] = figures.paused_most.max(pauses[5]);
         pauses[6] = figures.input_bytes_max.max(pauses[6]);
     }
     let ports = network.ports().map(port).collect();

@@ -1,7 +1,7 @@
 //! PAUSE and priority flow control: marks the connections of bulk data, and gives the figures.
 //!
 //! `crates/queueing/src/pause.rs` decides when an input stops its neighbour; `crates/sim/src/fabric/pause.rs` sends the signal;
-//! `crates/queueing/src/pausable.rs` is the stopped queue.
+//! `crates/queueing/src/pausable.rs` is the queue that is paused.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ struct PauseTechnique {
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     build,
-    holding_cause: |s| s.engine.fabric.uses_pause().then_some(("pause-wait", "ports that PAUSE had stopped")),
+    holding_cause: |s| s.engine.fabric.uses_pause().then_some(("pause-wait", "ports that PAUSE held")),
     ..TechniqueFunctions::NONE
 };
 
@@ -40,10 +40,10 @@ impl TechniqueHooks for PauseTechnique {
         Some(json!({
             "pauses": figures.pauses,
             "resumes": figures.resumes,
-            "hosts_stopped": figures.hosts_stopped,
-            "switch_ports_stopped": figures.switch_ports_stopped,
+            "hosts_stopped": figures.hosts_paused,
+            "switch_ports_stopped": figures.switch_ports_paused,
             "stop_ms_max": figures.longest as f64 / 1e9,
-            "stopped_share_max": figures.stopped_most as f64 / now.max(1) as f64,
+            "stopped_share_max": figures.paused_most as f64 / now.max(1) as f64,
             "storms": figures.storms,
             "input_bytes_max": figures.input_bytes_max,
         }))
