@@ -1,4 +1,4 @@
-//! Connections without a valid greeting: their limits, and log lines about refused ones.
+//! The limits of a process's connections, above all of those without a greeting, and log lines about refused ones.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 
 /// Returns the limits of a process's connections. Connections without a greeting take few descriptors, so that journals,
 /// stored files and `/metrics` always get one.
-pub(super) fn limits(system: &System) -> Limits {
+pub(super) fn connection_limits(system: &System) -> Limits {
     let processes =
         system.supervisors().len() + system.readouts.len() + system.collectors.len() + system.loggers.len();
     let open_files = match &system.machine {

@@ -3,7 +3,7 @@
 //! Each part of [`PeerConnections`] has one task:
 //!
 //! - `table`: the connections by peer; `dialer`: outgoing connections; `reach`: needed peers without a connection;
-//! - `strangers`: connections without a valid greeting;
+//! - `limits`: limits of connections, above all without a greeting, and log lines about refused ones;
 //! - `backlog`: messages that wait because a connection is full;
 //! - `sharing`: the shared window of a DIATCP collector;
 //! - `observer`, `timeouts`: the kernel's TCP counters.
@@ -11,10 +11,10 @@
 mod backlog;
 mod dialer;
 mod error;
+mod limits;
 mod observer;
 mod reach;
 mod sharing;
-mod strangers;
 mod table;
 mod timeouts;
 
@@ -38,11 +38,11 @@ use crate::transport::{self, Environment, Fitted};
 
 use backlog::{Backlog, QueuedMessage};
 use dialer::Dialer;
+use limits::RefusedConnections;
+pub(crate) use limits::{CALLER_CONNECTIONS_PER_SECOND_MAX, EVENT_BYTES_MAX};
 use observer::TcpObserver;
 use reach::Reachability;
 use sharing::WindowSharing;
-use strangers::RefusedConnections;
-pub(crate) use strangers::{CALLER_CONNECTIONS_PER_SECOND_MAX, EVENT_BYTES_MAX};
 use table::ConnectionTable;
 
 pub use error::WireError;
@@ -121,7 +121,7 @@ impl PeerConnections {
     /// # Errors
     /// [`WireError`].
     pub fn open(system: &System, me: Peer, sources: Sources) -> Result<Self, WireError> {
-        let limits = strangers::limits(system);
+        let limits = limits::connection_limits(system);
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
         let fitted = match &system.machine {
@@ -146,7 +146,7 @@ impl PeerConnections {
             name: name(me),
             versions: system.versions,
             limits,
-            urgent: strangers::urgent(system, me),
+            urgent: limits::urgent(system, me),
             ..EndpointSettings::default()
         };
         let mut wire = Self {
@@ -357,7 +357,7 @@ impl PeerConnections {
                     self.refused.handle_refused(self.system.machine.now(), &name, caller, &reason);
                     self.counters.connections_refused = self.refused.total();
                     if let Some(partner) = peer(&name) {
-                        self.reach.handle_failed(partner, strangers::refusal_of_peer(&reason));
+                        self.reach.handle_failed(partner, limits::refusal_of_peer(&reason));
                     }
                 }
                 if let Some(partner) = dialed.filter(|partner| self.table.of(*partner).is_none()) {
