@@ -74,8 +74,8 @@ struct ProcessLine {
 #[derive(Default)]
 struct Journals {
     entries: Vec<ProcessLine>,
-    /// Start of each life of each process, microseconds since 1970.
-    lives: BTreeMap<String, BTreeSet<u64>>,
+    /// Start of each incarnation of each process, microseconds since 1970.
+    incarnations: BTreeMap<String, BTreeSet<u64>>,
     /// Time of the last record of any event, picoseconds since 1970.
     end: u128,
 }
@@ -95,7 +95,7 @@ impl Journals {
             journal::read(&path, |epoch_us, line| {
                 let at = absolute(epoch_us, line.record.at);
                 journals.end = journals.end.max(at);
-                journals.lives.entry(process.clone()).or_default().insert(epoch_us);
+                journals.incarnations.entry(process.clone()).or_default().insert(epoch_us);
                 let is_of_trigger = matches!(line.record.step, EventStep::Xoff | EventStep::Xon);
                 if line.record.event == event && !is_of_trigger {
                     journals.entries.push(ProcessLine { at, process: process.clone(), epoch_us, line });
@@ -262,9 +262,9 @@ fn restarts(journals: &Journals) -> Vec<String> {
     let is_end = |entry: &&ProcessLine| matches!(entry.line.record.step, EventStep::Completed { .. });
     let end = journals.entries.iter().find(is_end).map_or(journals.end, |entry| entry.at);
     let mut found = Vec::new();
-    for (process, lives) in &journals.lives {
-        for &life in lives.iter().skip(1) {
-            let at = u128::from(life) * 1_000_000;
+    for (process, incarnations) in &journals.incarnations {
+        for &incarnation in incarnations.iter().skip(1) {
+            let at = u128::from(incarnation) * 1_000_000;
             if at > first.at && at < end {
                 let after = difference_ms(first.at, at);
                 found.push(format!("{process} was started again {after:.0} ms after its assignment."));
@@ -501,9 +501,9 @@ mod tests {
     fn an_event_of_a_lost_collector_is_in_debug_and_one_without_an_end_is_lost() {
         let supervisor = "# fanin journal 1 supervisor epoch-us 1000\n0 1 assigned 0 0 0 0\n0 2 assigned 0 1 0 0\n\
                           1000000000 1 reassigned 0\n1000000000 1 assigned 1 0 0 1\n5000000000 1 completed 1 debug\n";
-        let lives = "# fanin journal 1 collector-0 epoch-us 1000\n500 2 received 1\n\
+        let incarnations = "# fanin journal 1 collector-0 epoch-us 1000\n500 2 received 1\n\
                      # fanin journal 1 collector-0 epoch-us 3000\n9000000000 9 cleared\n";
-        let folder = journals("lost", &[("supervisor", supervisor), ("collector-0", lives)]);
+        let folder = journals("lost", &[("supervisor", supervisor), ("collector-0", incarnations)]);
         let found = explained(&folder, &[], 1);
         let text = found.reasons.join(" ");
         assert_eq!(found.outcome, "debug");

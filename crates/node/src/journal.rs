@@ -156,7 +156,7 @@ impl Journal {
         })
     }
 
-    /// Returns the header line of this life of the process.
+    /// Returns the header line of this incarnation of the process.
     pub fn header(&self) -> String {
         self.header_with("")
     }
@@ -432,7 +432,7 @@ pub fn read_on(
 /// A line of a journal that is not about terms.
 #[derive(Debug)]
 pub(crate) enum JournalEntry<'a> {
-    /// Header of a life of the process, without its newline.
+    /// Header of an incarnation of the process, without its newline.
     Header(&'a str),
     /// Record of an event, with its data.
     Record(JournalLine),

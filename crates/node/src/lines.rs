@@ -8,7 +8,7 @@ use crate::machine::{HostMachine, MachineFile, OpenMode};
 /// Bytes that are read or written at a time.
 const BLOCK: usize = 64 << 10;
 
-/// Receives the lines of a journal's earlier lives as the journal is opened, so that the file is read once.
+/// Receives the lines of a journal's earlier incarnations as the journal is opened, so that the file is read once.
 pub trait EarlierLines {
     /// Takes the next whole line, without its newline. Headers and lines about terms are among them.
     fn take_line(&mut self, line: &str);

@@ -1,4 +1,4 @@
-//! The unfinished work of a supervisor's earlier life, from its journal.
+//! The unfinished work of a supervisor's earlier incarnation, from its journal.
 //!
 //! A standby updates this state as lines of the leader's log arrive, so a takeover reads no file. The state takes 128 kB
 //! for the last cleared events, and about 30 bytes for each event that is not cleared.

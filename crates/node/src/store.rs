@@ -99,8 +99,8 @@ enum Runner {
 }
 
 impl EventStore {
-    /// Finishes the files that an earlier life of this process left unfinished, and starts the thread. `wake` is called
-    /// when [`Self::poll`] has a new result. `earlier` is what that life acknowledged.
+    /// Finishes the files that an earlier incarnation of this process left unfinished, and starts the thread. `wake` is called
+    /// when [`Self::poll`] has a new result. `earlier` is what that incarnation acknowledged.
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.

@@ -207,7 +207,7 @@ mod tests {
             [(1, 2000, None, 0), (4, 10_000, peer, 0), (4, 10_000, peer, 3000), (4, 11_000, peer, 3000)]
         );
         assert!(read.iter().all(|row| row.time_ps < 60_000_000_000_000), "{read:?}");
-        // Another life cuts off the incomplete line, and keeps the rest.
+        // Another incarnation cuts off the incomplete line, and keeps the rest.
         let mut second = Trace::open(&folder, "readout-1").unwrap();
         second.handle_sample(4, &info(1, 0));
         second.flush();

@@ -121,7 +121,7 @@ fn a_lost_readout_leaves_marks() {
 #[test]
 fn a_supervisor_takes_up_its_work() {
     let finished = campaign("supervisor", Role::Supervisor, 1, 3, Limited::default());
-    assert!(finished.lives("supervisor") > 1);
+    assert!(finished.incarnations("supervisor") > 1);
     finished.remove();
 }
 

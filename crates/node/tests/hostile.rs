@@ -447,7 +447,10 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     assert!(refused >= (campaign.made - 3 * STRANGERS) as f64, "{refused} of {}", campaign.made);
     drop(campaign);
     let finished = system.finish();
-    assert_eq!((finished.restarts, finished.lives("supervisor"), finished.lives("logger-0")), (1, 1, 1));
+    assert_eq!(
+        (finished.restarts, finished.incarnations("supervisor"), finished.incarnations("logger-0")),
+        (1, 1, 1)
+    );
     finished.remove();
 }
 

@@ -95,7 +95,7 @@ fn a_second_process_of_the_same_name_ends_and_the_first_one_works_on() {
     }
     let finished = system.finish();
     assert!(finished.audit.totals.stored > 0);
-    assert_eq!((finished.restarts, finished.lives("collector-0")), (0, 1));
+    assert_eq!((finished.restarts, finished.incarnations("collector-0")), (0, 1));
     finished.remove();
 }
 
@@ -138,7 +138,7 @@ fn a_readout_that_hangs_is_started_again() {
     assert_eq!(system.live.hung().get("readout-1"), Some(&1));
     system.work(500);
     let finished = system.finish();
-    assert!(finished.audit.totals.assigned > 0 && finished.lives("readout-1") >= 2);
+    assert!(finished.audit.totals.assigned > 0 && finished.incarnations("readout-1") >= 2);
     finished.remove();
 }
 
@@ -152,7 +152,7 @@ fn a_supervisor_that_dies_just_before_the_end_still_finishes_every_event() {
             system.work(wait_ms);
         }
         let finished = system.finish();
-        assert_eq!(finished.lives("supervisor"), 2);
+        assert_eq!(finished.incarnations("supervisor"), 2);
         finished.remove();
     }
 }

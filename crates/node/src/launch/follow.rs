@@ -19,7 +19,7 @@ pub(super) struct JournalFollower {
     last: Option<u64>,
     assigned: u64,
     epoch: Vec<u8>,
-    lives: u64,
+    incarnations: u64,
 }
 
 impl JournalFollower {
@@ -32,7 +32,7 @@ impl JournalFollower {
             last: None,
             assigned: 0,
             epoch: Vec::new(),
-            lives: 0,
+            incarnations: 0,
         }
     }
 
@@ -41,9 +41,9 @@ impl JournalFollower {
         self.assigned
     }
 
-    /// Returns the number of the supervisor's lives so far that have written a header into the journal.
-    pub(super) fn lives(&self) -> u64 {
-        self.lives
+    /// Returns the number of the supervisor's incarnations so far that have written a header into the journal.
+    pub(super) fn incarnations(&self) -> u64 {
+        self.incarnations
     }
 
     /// Reads the lines added since the last call.
@@ -65,7 +65,7 @@ impl JournalFollower {
 
     fn read_on(&mut self) {
         let Some(mut file) = self.file.take() else { return };
-        // A restarted supervisor cuts off the incomplete line of its earlier life.
+        // A restarted supervisor cuts off the incomplete line of its earlier incarnation.
         if file.metadata().is_ok_and(|metadata| metadata.len() < self.offset) {
             self.offset = self.offset.saturating_sub(self.rest.len() as u64);
             self.rest.clear();
@@ -83,14 +83,14 @@ impl JournalFollower {
         self.file = Some(file);
     }
 
-    /// Counts an assignment (`TIME L1ID assigned …`), or a life: a header line whose epoch differs from the last one.
+    /// Counts an assignment (`TIME L1ID assigned …`), or an incarnation: a header line whose epoch differs from the last one.
     fn note(&mut self, line: &[u8]) {
         let mut words = line.split(|&byte| byte == b' ');
         if line.first() == Some(&b'#') {
             let epoch = words.next_back().unwrap_or_default();
             if line.starts_with(b"# fanin journal ") && epoch != self.epoch {
                 self.epoch = epoch.to_vec();
-                self.lives += 1;
+                self.incarnations += 1;
             }
             return;
         }
@@ -115,25 +115,25 @@ mod tests {
         let path = folder.join("supervisor.journal");
         let mut follower = JournalFollower::new(path.clone());
         follower.poll();
-        assert_eq!((follower.assigned(), follower.lives()), (0, 0));
+        assert_eq!((follower.assigned(), follower.incarnations()), (0, 0));
         let text =
             "# fanin journal 1 supervisor epoch-us 7\n1 0 assigned 0 0 1 0\n2 1 assigned 0 1 1 0\n3 0 comp";
         std::fs::write(&path, text).unwrap();
         follower.poll();
-        assert_eq!((follower.assigned(), follower.lives()), (2, 1));
-        // The next life cuts off the incomplete line, and assigns event 1 again.
+        assert_eq!((follower.assigned(), follower.incarnations()), (2, 1));
+        // The next incarnation cuts off the incomplete line, and assigns event 1 again.
         let whole = text.rfind('\n').unwrap() + 1;
         let again = "# fanin journal 1 supervisor epoch-us 9\n1 1 reassigned 0\n1 1 assigned 1 0 1 1\n2 2 assigned 0 0 1 0\n";
         File::options().write(true).open(&path).unwrap().set_len(whole as u64).unwrap();
         follower.poll();
         std::fs::write(&path, format!("{}{again}", &text[..whole])).unwrap();
         follower.poll();
-        assert_eq!((follower.assigned(), follower.lives()), (3, 2));
-        // The journal is rotated within the same life.
+        assert_eq!((follower.assigned(), follower.incarnations()), (3, 2));
+        // The journal is rotated within the same incarnation.
         std::fs::rename(&path, folder.join("supervisor.00001.journal")).unwrap();
         std::fs::write(&path, "# fanin journal 1 supervisor epoch-us 9\n5 3 assigned 0 0 1 0\n").unwrap();
         follower.poll();
-        assert_eq!((follower.assigned(), follower.lives()), (4, 2));
+        assert_eq!((follower.assigned(), follower.incarnations()), (4, 2));
         std::fs::remove_dir_all(&folder).unwrap();
         follower.poll();
         assert_eq!(follower.assigned(), 4);

@@ -445,14 +445,14 @@ impl<P: Placement> LiveSystem<P> {
     fn stop_supervisors(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
         let places = self.places(Role::Supervisor);
-        // For each supervisor: the life in which it was last asked to stop, and true once it has ended.
+        // For each supervisor: the incarnation in which it was last asked to stop, and true once it has ended.
         let mut asked = vec![0; places.len()];
         let mut has_ended = vec![false; places.len()];
         while has_ended.contains(&false) {
             let now = Instant::now();
             self.follow();
             for ((&place, asked), has_ended) in places.iter().zip(&mut asked).zip(&mut has_ended) {
-                let lives = self.lives(place);
+                let incarnations = self.incarnations(place);
                 let child = &mut self.children[place];
                 match child.reap() {
                     Some(status) if status.success() => *has_ended = true,
@@ -475,10 +475,10 @@ impl<P: Placement> LiveSystem<P> {
                     *has_ended = !self.restart
                         || child.is_given_up() && places.len() > 1
                         || child.is_due(now) && self.start_again(place, now).is_err();
-                } else if lives > *asked || self.children[place].age(now) >= SETTLE_MAX {
+                } else if incarnations > *asked || self.children[place].age(now) >= SETTLE_MAX {
                     // Before a supervisor has opened its journal, the signal would end it at once. A second signal has no
                     // effect.
-                    *asked = lives;
+                    *asked = incarnations;
                     self.children[place].signal(Signal::TERM);
                 }
             }
@@ -491,13 +491,13 @@ impl<P: Placement> LiveSystem<P> {
         places.iter().for_each(|&place| self.children[place].retire());
     }
 
-    /// Returns the number of a supervisor's lives that have written into its journal.
-    fn lives(&self, place: usize) -> u64 {
+    /// Returns the number of a supervisor's incarnations that have written into its journal.
+    fn incarnations(&self, place: usize) -> u64 {
         let follower = match &self.standby_follower {
             Some(standby) if self.children[place].index > 0 => standby,
             _ => &self.follower,
         };
-        follower.lives()
+        follower.incarnations()
     }
 
     /// Returns the positions of a role's processes in `children`.

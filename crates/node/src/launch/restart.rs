@@ -44,7 +44,7 @@ impl RestartPlan {
         self.quick_ends > QUICK_ENDS_MAX
     }
 
-    /// Returns the number of quick ends in a row. An end after a longer life counts as the first.
+    /// Returns the number of quick ends in a row. An end after a longer incarnation counts as the first.
     pub fn quick_ends(&self) -> u32 {
         self.quick_ends
     }
@@ -93,7 +93,7 @@ mod tests {
             plan.handle_started(now);
             assert_eq!(plan.next(), None);
         }
-        // An end after a longer life resets the count.
+        // An end after a longer incarnation resets the count.
         plan.handle_ended(now + QUICK);
         assert!(!plan.is_given_up());
         plan.retire();

@@ -40,7 +40,7 @@ pub struct CollectorNode {
     /// Messages that were polled before the supervisor changed, for other peers than the supervisor.
     taken: VecDeque<(Peer, Message<Data>)>,
     failure: Option<ProcessError>,
-    /// True if an earlier life of this process had an event: its processors have worked in this run.
+    /// True if an earlier incarnation of this process had an event: its processors have worked in this run.
     has_worked: bool,
 }
 
@@ -108,7 +108,7 @@ impl CollectorNode {
         };
         let (data, proofs) = (HashMap::new(), HashMap::new());
         let leader = system.standby.is_some().then(LeaderTracker::default);
-        // The journal is open already, as a new file or as that of an earlier life.
+        // The journal is open already, as a new file or as that of an earlier incarnation.
         let journal = system.journal(&format!("collector-{place}"));
         let has_worked = !system.machine.is_simulated() && journal::had_records(&journal).unwrap_or(true);
         Ok(Self {

@@ -30,7 +30,7 @@ pub struct LoggerNode {
 }
 
 impl LoggerNode {
-    /// Creates a logger, and finishes the files of an earlier life. `earlier` is what that life acknowledged.
+    /// Creates a logger, and finishes the files of an earlier incarnation. `earlier` is what that incarnation acknowledged.
     ///
     /// # Errors
     /// If the scenario is not supported, the folder of stored events cannot be used, or another process writes this logger's

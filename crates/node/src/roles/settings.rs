@@ -51,7 +51,7 @@ fn seed(scenario: &Scenario, kind: HostKind, place: u16) -> u64 {
     stream_seed(scenario.run.seed, kind, place.into(), Purpose::Role)
 }
 
-/// Returns the configuration of the supervisor. `resumed` is the time at which it continues the work of an earlier life;
+/// Returns the configuration of the supervisor. `resumed` is the time at which it continues the work of an earlier incarnation;
 /// `None` for a new run.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Finishes the files that an earlier life of a logger left unfinished. No event that was acknowledged is removed.
+//! Finishes the files that an earlier incarnation of a logger left unfinished. No event that was acknowledged is removed.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub(super) struct Recovered {
     pub(super) copies: Vec<PathBuf>,
 }
 
-/// Finishes the files of an earlier life.
+/// Finishes the files of an earlier incarnation.
 ///
 /// An incomplete end is cut off. Damaged events in front of undamaged ones are left out. In both cases the file is copied
 /// before, unless nothing that was acknowledged is taken away.
@@ -73,7 +73,7 @@ pub(super) fn recover(
     let prefix = format!("{}-", config.process);
     for path in machine.list(&config.folder)? {
         if path == room_file(config) {
-            // An earlier life left the test file.
+            // An earlier incarnation left the test file.
             machine.remove(&path)?;
             continue;
         }

@@ -23,13 +23,13 @@
 //!   value that it accepted. If the proposing supervisor still has its log, no readout knew a term. If it lost its log,
 //!   it proposed a new value.
 //! - Otherwise it waits for a request for promises (`Prepare`) and for the `Accept` of the same ballot, on one connection.
-//!   Let both name the decided term A. Its earlier life voted in term K + 1 at most, where K is the latest term that it
+//!   Let both name the decided term A. Its earlier incarnation voted in term K + 1 at most, where K is the latest term that it
 //!   knew. A majority had accepted K while it knew K - 1. The `Accept` proves that a majority has promised since, knowing
 //!   A. The abstaining readout is not in this majority. A voting readout is in both majorities and forgets no term, so
-//!   that A >= K - 1. The earlier life voted in term A + 2 at most: the readout votes again from term A + 3 on.
+//!   that A >= K - 1. The earlier incarnation voted in term A + 2 at most: the readout votes again from term A + 3 on.
 //!
 //! A readout in both majorities may have lost its own file in between. It voted again only after it knew a later term
-//! than its earlier life did, so the argument holds for this readout, too.
+//! than its earlier incarnation did, so the argument holds for this readout, too.
 //!
 //! The leader learns that a readout abstains, and has the present leadership decided again in the next two terms. Then
 //! all readouts vote. One or two readouts have no majority without the abstaining one: the leader continues, and no

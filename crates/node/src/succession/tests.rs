@@ -142,7 +142,7 @@ fn a_witness_keeps_its_promise() {
     assert!(!witness.is_abstaining());
     assert!(matches!(witness.handle(&prepare(4)), Some(SuccessionMessage::Promise { accepted: None, .. })));
     let refused = Some(SuccessionMessage::Refused { term: 1, ballot: 4 });
-    // An earlier life of the proposer may have used the same ballot.
+    // An earlier incarnation of the proposer may have used the same ballot.
     assert_eq!(witness.handle(&prepare(4)), refused);
     assert_eq!(witness.handle(&SuccessionMessage::Accept { known, ballot: 3, value: of(1, 1, 0) }), refused);
     let accept = SuccessionMessage::Accept { known, ballot: 4, value: of(1, 0, 0) };

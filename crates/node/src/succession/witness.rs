@@ -35,7 +35,7 @@ impl Witness {
             _ => return None,
         };
         if known.term > self.known.term {
-            // A witness that did not vote for the first term that it learns may have voted in an earlier life.
+            // A witness that did not vote for the first term that it learns may have voted in an earlier incarnation.
             if self.known.term == 0 && self.accepted.is_none_or(|(_, value)| value != *known) {
                 self.votes_from = u64::MAX;
             }
@@ -65,7 +65,7 @@ impl Witness {
         }
     }
 
-    /// Sets the first term in which an earlier life cannot have voted, if the message proves one.
+    /// Sets the first term in which an earlier incarnation cannot have voted, if the message proves one.
     fn find_first_vote(&mut self, message: &SuccessionMessage) {
         match *message {
             SuccessionMessage::Prepare { known, ballot } => {
@@ -74,7 +74,7 @@ impl Witness {
                     self.votes_from = 1;
                 }
             }
-            // A majority has promised since this witness was asked: its earlier life knew at most the term after `known`.
+            // A majority has promised since this witness was asked: its earlier incarnation knew at most the term after `known`.
             SuccessionMessage::Accept { known, ballot, .. } if self.asked == Some((known.term, ballot)) => {
                 self.votes_from = self.votes_from.min(known.term + 3);
             }
@@ -82,7 +82,7 @@ impl Witness {
         }
     }
 
-    /// Handles the end of a connection to a supervisor. The next life of the supervisor may reuse ballots.
+    /// Handles the end of a connection to a supervisor. The next incarnation of the supervisor may reuse ballots.
     pub fn handle_closed(&mut self) {
         self.asked = None;
     }

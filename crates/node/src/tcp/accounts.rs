@@ -16,7 +16,7 @@ use super::sums::Sums;
 
 /// Interval at which the kernel is polled.
 const EVERY: Duration = Duration::from_secs(1);
-/// Maximum number of bytes of earlier lives that a file keeps. The oldest lives are dropped.
+/// Maximum number of bytes of earlier incarnations that a file keeps. The oldest incarnations are dropped.
 const LIVES_BYTES_MAX: usize = 1 << 20;
 
 /// Counters of one peer: the sums over ended connections, and the current connection.
@@ -51,7 +51,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Opens or creates the file of `process` in `folder`, and keeps the parts of earlier lives. A failure is logged and
+    /// Opens or creates the file of `process` in `folder`, and keeps the parts of earlier incarnations. A failure is logged and
     /// counted, as in [`Self::commit`]: a process works without the file.
     pub fn open(machine: &HostMachine, folder: &Path, process: &str) -> Self {
         let path = folder.join(format!("{process}.{EXTENSION}"));
@@ -142,7 +142,7 @@ impl Accounts {
         self.write_or_log(is_end);
     }
 
-    /// Returns the sums over all connections of this life. Windows and round-trip times are the largest ones.
+    /// Returns the sums over all connections of this incarnation. Windows and round-trip times are the largest ones.
     pub fn totals(&self) -> Sums {
         let mut total = Sums { timeouts: Some(0), ..Sums::default() };
         for sums in self.peers.values().map(PeerAccount::sums) {

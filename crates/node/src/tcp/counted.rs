@@ -23,7 +23,7 @@ pub struct Counted {
     pub rows: Vec<FlowRow>,
     /// Segments that arrived marked with congestion experienced (CE).
     pub delivered_ce: u64,
-    /// Number of processes' lives that ended abruptly. The rows lack the counts of their last second.
+    /// Number of processes' incarnations that ended abruptly. The rows lack the counts of their last second.
     pub cut: u64,
     /// Counters of shared receiver windows: the maxima over all receivers, and the sum of late answers. `None` if no window
     /// was shared.
@@ -96,10 +96,10 @@ fn read_folder(
             continue;
         }
         let text = std::fs::read_to_string(&path).map_err(fail(&path))?;
-        let (mut lives, mut ends) = (0, 0);
+        let (mut incarnations, mut ends) = (0, 0);
         for (number, line) in text.lines().enumerate() {
             if line.starts_with(HEADER) {
-                lives += 1;
+                incarnations += 1;
                 continue;
             }
             if line == END {
@@ -125,7 +125,7 @@ fn read_folder(
             let flow = flows.entry((process.to_owned(), peer.to_owned())).or_default();
             *flow = if flow.connections == 0 { sums } else { add(*flow, sums) };
         }
-        counted.cut += lives - ends.min(lives);
+        counted.cut += incarnations - ends.min(incarnations);
     }
     Ok(())
 }

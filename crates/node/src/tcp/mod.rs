@@ -1,9 +1,9 @@
 //! TCP's counters of each connection of a process, in a file that outlives the process.
 //!
 //! `PROCESS.tcp` is replaced as a whole once a second and at the end. A killed process leaves counters that are about a
-//! second old. The file has a part for each life of the process. A part has a line `# fanin tcp 1 PROCESS`, and one line
+//! second old. The file has a part for each incarnation of the process. A part has a line `# fanin tcp 1 PROCESS`, and one line
 //! for each peer with the sums over all connections to it. A line `# diatcp GRANTED SENDERS LATE` follows if a receiver
-//! shares its window, and `# end` if the life ended in order. Without `# end`, the sums lack the counts after the last
+//! shares its window, and `# end` if the incarnation ended in order. Without `# end`, the sums lack the counts after the last
 //! sample.
 
 mod accounts;
@@ -55,7 +55,7 @@ mod tests {
         first.commit(Instant::now(), false);
         assert!(!first.is_due(Instant::now()));
         assert_eq!((first.totals().segments, first.totals().timeouts), (13, Some(2)));
-        // The first life ends without `# end`, as if it were killed.
+        // The first incarnation ends without `# end`, as if it were killed.
         drop(first);
         let mut second = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3");
         second.handle_sample("collector-0", info(1, 0));

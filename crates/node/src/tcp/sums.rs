@@ -98,7 +98,7 @@ impl Sums {
     }
 }
 
-/// Adds the sums of two lives of a process, the older one first.
+/// Adds the sums of two incarnations of a process, the older one first.
 pub(super) fn add(one: Sums, other: Sums) -> Sums {
     Sums {
         connections: one.connections + other.connections,

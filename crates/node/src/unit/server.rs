@@ -125,7 +125,7 @@ impl UnitServer {
     /// # Errors
     /// If the socket or a thread cannot be created.
     pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
-        // An earlier life left the socket. `ProcessLock` keeps a second collector of the same number out.
+        // An earlier incarnation left the socket. `ProcessLock` keeps a second collector of the same number out.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         // A unit decides on events: other users may not connect, whatever the file mode creation mask permits.

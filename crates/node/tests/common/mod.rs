@@ -274,8 +274,8 @@ impl Finished {
         assert!(same > 0);
     }
 
-    /// How often a process was started: each life begins its journal anew.
-    pub fn lives(&self, process: &str) -> u64 {
+    /// How often a process was started: each incarnation begins its journal anew.
+    pub fn incarnations(&self, process: &str) -> u64 {
         let mut epochs = BTreeSet::new();
         journal::read(&self.folder.join(format!("{process}.journal")), |epoch, _| {
             epochs.insert(epoch);

@@ -31,7 +31,7 @@ pub(super) struct SharedLog {
     work: UnfinishedWork,
 }
 
-/// The log of an earlier life, whose lines are read as the journal is opened.
+/// The log of an earlier incarnation, whose lines are read as the journal is opened.
 #[derive(Debug)]
 pub struct LogLines(Result<SharedLog, ProcessError>);
 
@@ -61,7 +61,7 @@ struct LoggedTerm {
 }
 
 impl SharedLog {
-    /// Goes on with the log of an earlier life. A log without a line or without an identity gets a new identity.
+    /// Goes on with the log of an earlier incarnation. A log without a line or without an identity gets a new identity.
     pub(super) fn open(machine: &HostMachine, path: &Path, lines: LogLines) -> Result<Self, ProcessError> {
         let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
         let mut log = lines.0?;
@@ -258,7 +258,7 @@ mod tests {
         let (one, two, all) = (first.len(), first.len() + again.len(), log.size() as usize);
         let begins = |size: usize, term| log.begins_with(size as u64, term);
         assert!(begins(0, 0) && begins(one, 1) && begins(two, 2) && begins(all, 3));
-        // The replaced leader wrote more: a header of its next life, or lines that were not acknowledged.
+        // The replaced leader wrote more: a header of its next incarnation, or lines that were not acknowledged.
         for more in 1..=taken.len() {
             assert!(!begins(two + more, 2), "{more} bytes behind the takeover");
         }

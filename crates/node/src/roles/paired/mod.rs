@@ -2,7 +2,7 @@
 //!
 //! [`succession`](crate::succession) decides who leads. A leader sends a message of its role once the records before it
 //! are on its disk. A paired leader also waits until they are on the partner's disk. A follower that takes over continues
-//! from its log as from the journal of an earlier life.
+//! from its log as from the journal of an earlier incarnation.
 
 mod follower;
 mod leader;
@@ -87,7 +87,7 @@ pub struct PairedSupervisor {
 }
 
 impl PairedSupervisor {
-    /// Creates one of the two supervisors, with the log of its earlier life.
+    /// Creates one of the two supervisors, with the log of its earlier incarnation.
     ///
     /// # Errors
     /// If the scenario is not supported, or the log is invalid, was rotated or cannot be read.
