@@ -184,7 +184,46 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     ending
 }
 
+/// Simulates the points of a sweep, each with all seeds, and shows them together.
 fn many(arguments: &Arguments) -> Result<(), Failure> {
+    check_sweeps(arguments)?;
+    let has_hashes = arguments.resume || arguments.shard.is_some();
+    if let Some(root) = &arguments.out {
+        require_layout(root, has_hashes)?;
+    }
+    let mut planned = PlannedPoints::load(arguments)?;
+    let points = match &arguments.out {
+        Some(root) if has_hashes => resume(arguments, root, &planned.loaded)?,
+        _ => play_into(arguments, &planned.loaded)?,
+    };
+    let Points { numbers, mut results, refused, ending } = points;
+    let unplayable = note_refused(&refused, &planned.sets);
+    // Without any result the reason is the error.
+    if let (true, Ok(()), Some((_, reason))) = (results.is_empty(), &ending, refused.into_iter().next()) {
+        return Err(reason);
+    }
+    let ending = match ending {
+        Err(Failure::Stopped) => Err(Failure::Stopped),
+        _ if !unplayable.is_empty() => Err(Failure::Unplayable { points: unplayable.join("; ") }),
+        ending => ending,
+    };
+    let sets: Vec<Vec<String>> =
+        numbers.into_iter().map(|number| std::mem::take(&mut planned.sets[number])).collect();
+    for (result, set) in results.iter_mut().zip(&sets) {
+        result.label = named(set, result, ", ", repeats(arguments));
+    }
+    write_together(arguments, &results, &sets)?;
+    if !arguments.quiet && output::is_for_text(&arguments.json) {
+        match arguments.shard.filter(|_| planned.loaded.is_empty()) {
+            Some(shard) => print_empty(shard, planned.total)?,
+            None => print_together(arguments, &results, &sets)?,
+        }
+    }
+    ending
+}
+
+/// Refuses keys that are swept twice or have a value in other options, too. Notes values of `--set` without effect.
+fn check_sweeps(arguments: &Arguments) -> Result<(), Failure> {
     for (place, sweep) in arguments.sweep.iter().enumerate() {
         if arguments.sweep[..place].iter().any(|other| other.key == sweep.key) {
             return Err(Failure::SweptTwice { key: sweep.key.clone() });
@@ -200,10 +239,40 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             output::note(&format!("{} is swept: its value of --set has no effect", sweep.key));
         }
     }
-    let has_hashes = arguments.resume || arguments.shard.is_some();
-    if let Some(root) = &arguments.out {
-        require_layout(root, has_hashes)?;
+    Ok(())
+}
+
+/// The points of a sweep that this command plays.
+struct PlannedPoints {
+    /// The scenario of each point.
+    loaded: Vec<Loaded>,
+    /// The swept settings of each point.
+    sets: Vec<Vec<String>>,
+    /// Number of the sweep's points, those of other shards included.
+    total: usize,
+}
+
+impl PlannedPoints {
+    /// Loads the scenarios of all points, so that everything is checked before anything runs, and keeps those of the shard.
+    fn load(arguments: &Arguments) -> Result<Self, Failure> {
+        let combinations = combinations(arguments);
+        let mut loaded: Vec<Loaded> = Vec::new();
+        for sets in &combinations {
+            loaded.extend(load_repeats(arguments, sets)?);
+        }
+        let repeated = |sets| std::iter::repeat_n(sets, repeats(arguments));
+        let mut sets: Vec<Vec<String>> = combinations.into_iter().flat_map(repeated).collect();
+        let total = loaded.len();
+        if let Some(Shard { index, of }) = arguments.shard {
+            loaded = loaded.into_iter().skip(index).step_by(of).collect();
+            sets = sets.into_iter().skip(index).step_by(of).collect();
+        }
+        Ok(Self { loaded, sets, total })
     }
+}
+
+/// Returns the settings of each point: every combination of the swept values.
+fn combinations(arguments: &Arguments) -> Vec<Vec<String>> {
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for sweep in &arguments.sweep {
         combinations = combinations
@@ -216,85 +285,66 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             })
             .collect();
     }
-    // Everything is checked before anything runs.
-    let mut loaded: Vec<Loaded> = Vec::new();
-    for sets in &combinations {
-        loaded.extend(load_repeats(arguments, sets)?);
-    }
-    let repeats = arguments.repeat.map_or(1, usize::from);
-    let mut combinations: Vec<Vec<String>> =
-        combinations.into_iter().flat_map(|sets| std::iter::repeat_n(sets, repeats)).collect();
-    let count = loaded.len();
-    if let Some(shard) = arguments.shard {
-        let mut number = 0..;
-        combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
-        loaded = loaded.into_iter().skip(shard.index).step_by(shard.of).collect();
-    }
-    let points = match &arguments.out {
-        Some(root) if has_hashes => resume(arguments, root, &loaded)?,
-        _ => play_into(arguments, &loaded)?,
+    combinations
+}
+
+/// Returns the number of seeds of each point.
+fn repeats(arguments: &Arguments) -> usize {
+    arguments.repeat.map_or(1, usize::from)
+}
+
+/// Notes the points without a result, with the reason. Returns their settings.
+fn note_refused(refused: &[(usize, Failure)], sets: &[Vec<String>]) -> Vec<String> {
+    let note = |(number, reason): &(usize, Failure)| {
+        let set = sets[*number].join(" ");
+        output::note(&format!("{set} has no result: {reason}"));
+        set
     };
-    let Points { numbers, mut results, refused, ending } = points;
-    let unplayable: Vec<String> = refused
-        .iter()
-        .map(|(number, reason)| {
-            let set = combinations[*number].join(" ");
-            output::note(&format!("{set} has no result: {reason}"));
-            set
-        })
-        .collect();
-    // Without any result the reason is the error.
-    if let (true, Ok(()), Some((_, reason))) = (results.is_empty(), &ending, refused.into_iter().next()) {
-        return Err(reason);
-    }
-    let ending = match ending {
-        Err(Failure::Stopped) => Err(Failure::Stopped),
-        _ if !unplayable.is_empty() => Err(Failure::Unplayable { points: unplayable.join("; ") }),
-        ending => ending,
-    };
-    let combinations: Vec<Vec<String>> =
-        numbers.into_iter().map(|number| std::mem::take(&mut combinations[number])).collect();
-    for (result, set) in results.iter_mut().zip(&combinations) {
-        result.label = named(set, result, ", ", repeats);
-    }
-    let points: Vec<SweepPoint<'_>> = results
-        .iter()
-        .zip(&combinations)
-        .map(|(result, set)| SweepPoint { set, summary: &result.summary })
-        .collect();
-    // A part of a sweep leaves the folder's tables and page to the command that has all of it.
-    let whole = arguments.out.as_ref().filter(|_| arguments.shard.is_none());
-    if let Some(folder) = whole {
-        fanin_report::write_sweep(folder, &points, &results)?;
+    refused.iter().map(note).collect()
+}
+
+/// Returns the folder of the tables and the page of all points. A part of a sweep leaves them to the command that has all of
+/// it.
+fn folder_together(arguments: &Arguments) -> Option<&PathBuf> {
+    arguments.out.as_ref().filter(|_| arguments.shard.is_none())
+}
+
+/// Writes the tables and the page of all points, and the JSON.
+fn write_together(arguments: &Arguments, results: &[RunResult], sets: &[Vec<String>]) -> Result<(), Failure> {
+    let points: Vec<SweepPoint<'_>> =
+        results.iter().zip(sets).map(|(result, set)| SweepPoint { set, summary: &result.summary }).collect();
+    if let Some(folder) = folder_together(arguments) {
+        fanin_report::write_sweep(folder, &points, results)?;
     }
     if let Some(json) = &arguments.json {
         json.write(&fanin_report::sweep_value(&points))?;
     }
-    if !arguments.quiet && output::is_for_text(&arguments.json) {
-        let rows = results
-            .iter()
-            .zip(&combinations)
-            .map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary));
-        if let Some(shard) = arguments.shard.filter(|_| loaded.is_empty()) {
-            let Shard { index, of } = shard;
-            output::print(&format!(
-                "shard {}/{of} has no point: the sweep has {count} runs in all\n",
-                index + 1
-            ))?;
-            return ending;
-        }
-        output::print(&summary::table(rows))?;
-        if repeats > 1 {
-            let summaries = results.iter().map(|result| &result.summary);
-            let names = combinations.iter().map(|sets| sets.join(" "));
-            output::print(&summary::over_seeds(names.zip(summaries)))?;
-        }
-        caution(&results);
-        if let Some(folder) = whole {
-            output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
-        }
+    Ok(())
+}
+
+/// Says that a shard has no point of a sweep of `total` runs.
+fn print_empty(Shard { index, of }: Shard, total: usize) -> Result<(), Failure> {
+    let text = format!("shard {}/{of} has no point: the sweep has {total} runs in all\n", index + 1);
+    output::print(&text)
+}
+
+/// Prints the tables of all points, cautions, and the place of the page.
+fn print_together(arguments: &Arguments, results: &[RunResult], sets: &[Vec<String>]) -> Result<(), Failure> {
+    let repeats = repeats(arguments);
+    let rows = results.iter().zip(sets);
+    output::print(&summary::table(
+        rows.map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary)),
+    ))?;
+    if repeats > 1 {
+        let summaries = results.iter().map(|result| &result.summary);
+        let names = sets.iter().map(|sets| sets.join(" "));
+        output::print(&summary::over_seeds(names.zip(summaries)))?;
     }
-    ending
+    caution(results);
+    if let Some(folder) = folder_together(arguments) {
+        output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
+    }
+    Ok(())
 }
 
 /// The points of a sweep that were played.
