@@ -5,8 +5,9 @@ mod common;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::hang_guard::HangGuard;
 use common::{SMALL, fanin};
 
 fn text(bytes: &[u8]) -> String {
@@ -22,10 +23,10 @@ fn folder(name: &str) -> PathBuf {
 
 /// Waits until the system under `folder` has completed ten events.
 fn wait_for_ten_events(folder: &Path) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let guard = HangGuard::new();
     let journal = folder.join("live/supervisor.journal");
     while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
-        assert!(Instant::now() < until, "nothing happens");
+        guard.check("ten events");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -151,20 +152,21 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_no_process() {
             .args(["--set", "run.duration=100 s", "--set", "record.queue_interval=5 ms"])
             .args(["--set", "record.windows=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(60);
+        let guard = HangGuard::new();
         let journal = folder.join("live/supervisor.journal");
         let completed =
             || std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count();
         while completed() < 10 {
-            assert!(Instant::now() < until, "nothing happens");
+            guard.check("ten events");
             std::thread::sleep(Duration::from_millis(50));
         }
         let system = folder.canonicalize().unwrap().join("live/system.toml");
         assert!(processes_of(&system) > 10);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), code);
+        let guard = HangGuard::new();
         while processes_of(&system) > 0 {
-            assert!(Instant::now() < until, "{} processes are left", processes_of(&system));
+            guard.check(format_args!("the end of {} processes", processes_of(&system)));
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(folder.join("summary.json").exists(), code.is_some());

@@ -1,8 +1,6 @@
 //! `fanin switch` from outside: mistakes, missing privileges, a graceful stop, and what is left after a crash.
 
 mod common;
-#[path = "../../../tests/hang_guard.rs"]
-mod hang_guard;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -12,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use common::hang_guard::HangGuard;
 use common::{Folder, fanin, stderr, stdout};
-use hang_guard::HangGuard;
 
 const CONFIG: &str = "
 [switch]

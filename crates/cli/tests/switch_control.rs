@@ -5,8 +5,9 @@ mod common;
 mod served;
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::hang_guard::HangGuard;
 use common::{Folder, fanin, stderr, stdout};
 use served::{ServedSwitch, TOKEN};
 
@@ -14,8 +15,9 @@ use served::{ServedSwitch, TOKEN};
 fn a_running_switch_is_shown_changed_and_captured() {
     let folder = Folder::new("switch-control");
     let ServedSwitch { socket, server, running, counts } = ServedSwitch::start(&folder);
-    let end = Instant::now() + Duration::from_secs(20);
-    while counts.arrived.load(Ordering::Relaxed) < 100 && Instant::now() < end {
+    let guard = HangGuard::new();
+    while counts.arrived.load(Ordering::Relaxed) < 100 {
+        guard.check("100 frames");
         std::thread::sleep(Duration::from_millis(5));
     }
 

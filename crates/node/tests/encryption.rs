@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use common::hang_guard::HangGuard;
 use fanin_dataflow::EventStep;
 use fanin_message::{
     Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SharedKey, Tls,
@@ -152,9 +153,9 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     let stop = AtomicBool::new(false);
     assert!(live.wait_ready(&stop).unwrap_or_else(|error| panic!("{error}")));
     let wait = |live: &mut LiveSystem<Encrypted>, count| {
-        let until = Instant::now() + Duration::from_secs(60);
+        let guard = HangGuard::new();
         while stored(&folder) < count {
-            assert!(Instant::now() < until, "{} events are stored, {count} are waited for", stored(&folder));
+            guard.check(format_args!("{count} stored events, after {}", stored(&folder)));
             live.work(Duration::from_millis(50), &stop, &|_| {}).unwrap_or_else(|error| panic!("{error}"));
         }
     };

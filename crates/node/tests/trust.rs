@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::System;
+use common::hang_guard::HangGuard;
 use fanin_dataflow::{EventStep, EventStream, L1Id, Message, Peer};
 use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
@@ -131,8 +132,9 @@ fn a_readout_that_hangs_is_started_again() {
     system.work(300);
     let hung = system.live.pid(Role::Readout, 1).unwrap();
     system.signal(Role::Readout, 1, Signal::STOP);
-    let until = Instant::now() + Duration::from_secs(60);
-    while system.live.pid(Role::Readout, 1).is_none_or(|pid| pid == hung) && Instant::now() < until {
+    let guard = HangGuard::new();
+    while system.live.pid(Role::Readout, 1).is_none_or(|pid| pid == hung) {
+        guard.check("another process of readout 1");
         system.work(100);
     }
     assert_eq!(system.live.hung().get("readout-1"), Some(&1));
@@ -193,9 +195,9 @@ fn a_stranger_without_the_key_takes_no_event() {
         let address = system.live.system().address(peer).unwrap().to_owned();
         let name = fanin_node::names::name(peer);
         // A logger may start to listen after the first assignment.
-        let until = Instant::now() + Duration::from_secs(30);
+        let guard = HangGuard::new();
         while std::net::TcpStream::connect(&address).is_err() {
-            assert!(Instant::now() < until, "{name} does not listen");
+            guard.check(format_args!("{name} to listen"));
             system.work(50);
         }
         let refusal = attempt(&address, &name, None);
@@ -320,9 +322,9 @@ fn reload(system: &mut System, keys: &str) {
         let read = || std::fs::read_to_string(&log).unwrap().matches("configuration read again").count();
         let before = read();
         system.signal(role, index, Signal::HUP);
-        let until = Instant::now() + Duration::from_secs(30);
+        let guard = HangGuard::new();
         while read() == before {
-            assert!(Instant::now() < until, "{role} {index} does not read its file");
+            guard.check(format_args!("{role} {index} to read its file"));
             system.work(50);
         }
         // A connection that is cut in between is made again, with the keys that each side has by then.

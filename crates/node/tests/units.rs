@@ -1,5 +1,7 @@
 //! A collector's processors, good and bad, on real sockets and real shared memory.
 
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
@@ -8,13 +10,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fanin_dataflow::{Decision, L1Id, Selection};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::unit::client::{ProcessorEvent, serve};
 use fanin_node::unit::server::{Happening, UnitServer};
 use fanin_units::Ratio;
+use hang_guard::HangGuard;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
@@ -26,14 +29,14 @@ fn start(name: &str, units: u16) -> (UnitServer, PathBuf) {
 }
 
 fn next(server: &UnitServer) -> Happening {
-    let until = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < until {
+    let guard = HangGuard::new();
+    loop {
         if let Some(happening) = server.poll() {
             return happening;
         }
+        guard.check("a happening of the server");
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("nothing happened");
 }
 
 fn event(sizes: &[usize]) -> Data {

@@ -6,13 +6,17 @@
     reason = "each file of tests is a crate of its own and uses a part of this"
 )]
 
+#[path = "../../../../tests/hang_guard.rs"]
+pub(crate) mod hang_guard;
 #[path = "../../../../tests/skip.rs"]
 pub mod skip;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use hang_guard::HangGuard;
 
 /// The command, ready to be started with other pipes.
 pub fn command(arguments: &[&str]) -> Command {
@@ -54,9 +58,6 @@ pub const SMALL: [&str; 14] = [
     "run.duration=1 s",
 ];
 
-/// How long anything may take to begin, however busy the machine is.
-const BEGIN_MAX: Duration = Duration::from_secs(60);
-
 /// Presses Ctrl-C, once the command is ready for it.
 pub fn interrupt(child: &mut Child) {
     // The handler is in place before the thread that serves it appears.
@@ -82,10 +83,10 @@ pub fn interrupt_after(child: &mut Child, busy: Duration) {
 }
 
 fn wait(child: &mut Child, is_ready: impl Fn() -> bool) {
-    let until = Instant::now() + BEGIN_MAX;
+    let guard = HangGuard::new();
     while !is_ready() {
         assert_eq!(child.try_wait().unwrap(), None, "the command ended by itself");
-        assert!(Instant::now() < until, "the command did not begin");
+        guard.check("the command to begin");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -143,12 +144,12 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// Looks for `awaited` until it is there.
 pub fn wait_for<T>(awaited: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(30);
+    let guard = HangGuard::new();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "no {awaited} within 30 s");
+        guard.check(awaited);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

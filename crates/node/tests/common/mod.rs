@@ -1,6 +1,8 @@
 //! A small live system of real processes, and means to hurt it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+#[path = "../../../../tests/hang_guard.rs"]
+pub(crate) mod hang_guard;
 pub mod pair;
 
 use std::collections::BTreeSet;

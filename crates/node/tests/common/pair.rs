@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::{Role, System, loopback_file};
@@ -10,6 +10,7 @@ use fanin_node::launch::{Loopback, Placement};
 use fanin_node::names::process_name;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::hang_guard::HangGuard;
 use super::program;
 
 pub const SCENARIO: &str = r#"
@@ -127,11 +128,9 @@ impl Pair {
 
     /// Waits, and shows the logs if it takes far too long.
     pub fn wait(&self, wanted: &str, is_there: impl Fn(&Self) -> bool) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let guard = HangGuard::new();
         while !is_there(self) {
-            if Instant::now() > until {
-                panic!("not {wanted}:\n{}\n{}", self.log("supervisor"), self.log("standby"));
-            }
+            guard.check(format_args!("{wanted}:\n{}\n{}", self.log("supervisor"), self.log("standby")));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
