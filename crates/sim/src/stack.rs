@@ -63,3 +63,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.set_offload_burst((transport.offload_burst > transport.mss).then_some(largest));
     Ok(config)
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/stack.rs"]
+mod tests;
