@@ -296,15 +296,12 @@ def laws(_state: State, night: Time) -> Iterator[Run]:
 
 
 def packetdrill(_state: State, _night: Time) -> Iterator[Run]:
-    """Play packetdrill's scripts in the folder FANIN_PACKETDRILL against the profile `linux-6`.
-
-    Fails if fewer than FANIN_PACKETDRILL_LEAST pass, where it is set: scripts may become unsupported.
-    """
-    folder = os.environ.get("FANIN_PACKETDRILL")
-    least = os.environ.get("FANIN_PACKETDRILL_LEAST", "0")
+    """Play packetdrill's scripts in FANIN_PACKETDRILL; at least FANIN_PACKETDRILL_LEAST must pass."""
+    folder, least = (os.environ.get(f"FANIN_PACKETDRILL{part}", "") for part in ("", "_LEAST"))
+    play = ["tests/packetdrill/run.py", f"--scripts={folder}", f"--least-pass={least or 0}"]
     skip = lambda _ended: Verdict(False, "FANIN_PACKETDRILL names no folder", skipped=True)  # noqa: E731
-    command = [sys.executable, "tests/packetdrill/run.py", "--scripts", folder or "", "--least-pass", least]
-    yield Run("scripts", command if folder else ["true"], by_code(" scripts: ") if folder else skip, 300)
+    command = [sys.executable, *play] if folder else ["true"]
+    yield Run("scripts", command, by_code(" scripts: ") if folder else skip, 300)
 
 
 def crosscheck(_state: State, night: Time) -> Iterator[Run]:
@@ -325,11 +322,8 @@ def losses(_state: State, night: Time) -> Iterator[Run]:
     folder = os.environ.get("FANIN_NS3")
     for number in range(10):
         command = [sys.executable, "tests/ns3/losses.py", "--draws", str(LOSSES_AT_ONCE)]
-        command += [
-            "--seed",
-            str(night.seed * 1000 + number * LOSSES_AT_ONCE),
-            *(["--ns3", folder] if folder else []),
-        ]
+        seed = night.seed * 1000 + number * LOSSES_AT_ONCE
+        command += [f"--seed={seed}", *(["--ns3", folder] if folder else [])]
         command += ["--mss", ("1460", "536")[number % 2]]
         yield Run(f"{number}", command, by_tool("equal segments|not installed"), 180)
 
