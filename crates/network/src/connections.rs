@@ -16,6 +16,8 @@ pub struct Connection {
     pub hosts: [u32; 2],
     /// The role at each end and its index within the role, as rules for flows name them.
     pub roles: [(&'static str, u32); 2],
+    /// The number among the connections of the same two hosts: 0 for the system's own, from 1 on for background ones.
+    pub parallel: u32,
 }
 
 /// All connections of a scenario, in order: those of its barrier workload, otherwise those of [`Numbering`]. Background
@@ -39,7 +41,12 @@ pub fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
 pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
     let is_barrier = scenario.is_barrier();
     let numbering = (!is_barrier).then(|| Numbering::new(roles));
+    let mut last = None;
+    let mut parallel = 0;
     let connect = |BackgroundPair { collector, readout, .. }: BackgroundPair| {
+        // Those of one source and one collector follow one another.
+        parallel =
+            if last.replace((collector, readout)) == Some((collector, readout)) { parallel + 1 } else { 1 };
         let hosts = match numbering {
             None => [0, readout + 1],
             Some(all) => {
@@ -50,6 +57,7 @@ pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connect
             nodes: [roles.collectors[collector as usize], roles.readouts[readout as usize]],
             hosts,
             roles: [("collector", collector), ("readout", readout)],
+            parallel,
         }
     };
     background_pairs(scenario, roles).map(connect).collect()
@@ -102,6 +110,7 @@ pub fn barrier_connections(roles: &Roles) -> Vec<Connection> {
         nodes: [collector, node],
         hosts: [0, sender + 1],
         roles: [("collector", 0), ("readout", sender)],
+        parallel: 0,
     };
     (0..).zip(&roles.readouts).map(connect).collect()
 }
@@ -293,6 +302,7 @@ impl Numbering {
             nodes: pair.map(node),
             hosts: pair.map(|peer| self.host(peer)),
             roles: pair.map(role),
+            parallel: 0,
         };
         self.pairs().map(connect).collect()
     }
@@ -331,9 +341,20 @@ mod tests {
                 assert_ne!(one.nodes[0], one.nodes[1], "{preset}");
                 // The system has a connection of the same two hosts.
                 let of_hosts = |other: &&Connection| other.hosts == one.hosts;
-                assert_eq!(all[..own].iter().find(of_hosts).unwrap(), one, "{preset}");
+                let own = all[..own].iter().find(of_hosts).unwrap();
+                assert_eq!(Connection { parallel: 1, ..*own }, *one, "{preset}");
             }
         }
+    }
+
+    #[test]
+    fn connections_of_the_same_hosts_are_told_apart() {
+        let sets = ["workload.senders=2".to_owned(), "background.connections=5".to_owned()];
+        let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
+        let (_, roles) = crate::topology::build(&scenario).unwrap();
+        let names: Vec<_> =
+            connections(&scenario, &roles).iter().map(|it| (it.hosts[1], it.parallel)).collect();
+        assert_eq!(names, [(1, 0), (2, 0), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]);
     }
 
     #[test]

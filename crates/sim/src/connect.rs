@@ -35,7 +35,7 @@ pub(crate) fn connect(
             return Ok(false);
         }
         let routes = routes.map(|route| route.expect("both directions have a route"));
-        engine.connect(routes, connection.hosts);
+        engine.connect(routes, connection.hosts, connection.parallel);
     }
     Ok(true)
 }

@@ -149,9 +149,9 @@ impl Engine {
     }
 
     /// Adds an open connection; `routes` lead from its first end to its second and back.
-    pub(crate) fn connect(&mut self, routes: [PathStep; 2], hosts: [u32; 2]) {
+    pub(crate) fn connect(&mut self, routes: [PathStep; 2], hosts: [u32; 2], parallel: u32) {
         assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
-        let salts = self.schedule.ties.connect(routes.map(|route| route.port), hosts);
+        let salts = self.schedule.ties.connect(routes.map(|route| route.port), hosts, parallel);
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
         let is_background = self.is_background(self.ends.len() as EndIndex);

@@ -17,7 +17,7 @@ pub(crate) struct Ties {
     ports: Vec<u64>,
     /// Name of each switch, by the fabric's number.
     switches: Vec<u64>,
-    /// Name of each end of a connection: its first port and its peer's.
+    /// Name of each end of a connection: its first port, its peer's, and the number among connections of the same hosts.
     ends: Vec<u64>,
     /// Name of each host, by the workload's number: the first port of its first connection.
     hosts: Vec<u64>,
@@ -36,11 +36,17 @@ impl Ties {
         }
     }
 
-    /// Adds the next connection: the first port of each end's path, and the workload's numbers of their hosts. Returns a salt
-    /// for the random delays of each end, from the seed and the names.
-    pub(crate) fn connect(&mut self, first_ports: [PortIndex; 2], hosts: [u32; 2]) -> [u32; 2] {
+    /// Adds the next connection: the first port of each end's path, the workload's numbers of their hosts, and its number
+    /// among those of the same hosts. Returns a salt for the random delays of each end, from the seed and the names.
+    pub(crate) fn connect(
+        &mut self,
+        first_ports: [PortIndex; 2],
+        hosts: [u32; 2],
+        parallel: u32,
+    ) -> [u32; 2] {
         let [near, far] = first_ports.map(|port| at(&self.ports, port));
-        let ends = [mix(near ^ far.rotate_left(1)), mix(far ^ near.rotate_left(1))];
+        let number = u64::from(parallel) << 32;
+        let ends = [mix(near ^ far.rotate_left(1) ^ number), mix(far ^ near.rotate_left(1) ^ number)];
         self.ends.extend(ends);
         for (host, port) in hosts.into_iter().zip([near, far]) {
             let host = host as usize;

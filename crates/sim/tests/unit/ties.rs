@@ -35,7 +35,7 @@ fn order(network: &Network, seed: u64, scheduled: &[(u64, Occurrence)]) -> Vec<(
     let mut schedule = Schedule::new(1 << 20, ports, Ties::new(network, seed));
     for sender in 0..SENDERS {
         // Each sender's link is one of the ports; the other end's first port is the collector's.
-        schedule.ties.connect([1, 2 * sender + 3], [0, sender + 1]);
+        schedule.ties.connect([1, 2 * sender + 3], [0, sender + 1], 0);
     }
     for &(time, occurrence) in scheduled {
         if matches!(occurrence, Occurrence::Departure(_)) {
@@ -72,13 +72,16 @@ fn the_ends_of_connections_have_salts_of_their_own() {
     let network = star();
     let salts = |seed, senders: &mut dyn Iterator<Item = u32>| {
         let mut ties = Ties::new(&network, seed);
-        let salts = senders.map(|sender| (sender, ties.connect([1, 2 * sender + 3], [0, sender + 1])));
+        let salts = senders.map(|sender| (sender, ties.connect([1, 2 * sender + 3], [0, sender + 1], 0)));
         salts.collect::<BTreeMap<_, _>>()
     };
     let first = salts(1, &mut (0..SENDERS));
     let different: BTreeSet<u32> = first.values().flatten().copied().collect();
     assert_eq!(different.len() as u32, 2 * SENDERS);
     assert_eq!(first, salts(1, &mut (0..SENDERS).rev()));
+    let mut ties = Ties::new(&network, 1);
+    let parallel: BTreeSet<u32> = (0..5).flat_map(|number| ties.connect([1, 3], [0, 1], number)).collect();
+    assert_eq!(parallel.len(), 10);
     let other = salts(2, &mut (0..SENDERS));
     assert!(first.iter().all(|(sender, salts)| other[sender] != *salts));
 }
