@@ -8,7 +8,7 @@ use fanin_dataflow::{
     CollectorConfig, Delay, FragmentSet, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig,
     UnitModel,
 };
-use fanin_units::{Bytes, Duration, Ratio};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::{Arrivals, BackgroundKind, Scenario, ShapingMethod, WorkloadKind};
 
@@ -118,7 +118,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: credits(scenario),
-        paced_credits: paced_credits(scenario),
+        paced_credits: paced_credits(scenario, collector_rate(scenario, place)),
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
@@ -134,15 +134,26 @@ pub fn credits(scenario: &Scenario) -> Option<u32> {
     (scenario.shaping.method == ShapingMethod::Credits).then_some(scenario.shaping.credits)
 }
 
-/// Returns the settings of paced credits: rate and full frame of a collector's own link, and the mean fragment. `None` for
-/// other methods.
-fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
+/// Returns the settings of paced credits: the collector's part of its host's links, their full frame, and the mean
+/// fragment. `None` for other methods.
+fn paced_credits(scenario: &Scenario, rate: Rate) -> Option<PacedCreditsConfig> {
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
-        rate: scenario.link.rate,
+        rate,
         segment: scenario.transport.segment_payload(),
         frame: scenario.full_frame(),
         fragment: scenario.readout.fragment_size.mean().unwrap_or_default(),
     })
+}
+
+/// Returns the rate of collector `place`'s link. In all-to-all workloads, collectors share the links of a readout host, as
+/// the star spreads them (`fanin-network`): each has an equal part.
+fn collector_rate(scenario: &Scenario, place: u64) -> Rate {
+    if scenario.workload.kind != WorkloadKind::AllToAll {
+        return scenario.link.rate;
+    }
+    let (readout, hosts) = (&scenario.readout, u64::from(scenario.readout.hosts));
+    let on_host = (scenario.collectors_total() - place % hosts).div_ceil(hosts);
+    Rate::new(readout.link.rate.get() * u64::from(readout.links_per_host) / on_host)
 }
 
 /// Returns the settings of the aggregator of a barrier workload. The aggregator never reports a stall by itself.
@@ -151,7 +162,7 @@ pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
         senders: scenario.workload.senders,
         request_size: request_size(scenario),
         warmup: scenario.run.warmup,
-        paced_credits: paced_credits(scenario),
+        paced_credits: paced_credits(scenario, scenario.link.rate),
         ..AggregatorConfig::default()
     }
 }
@@ -278,6 +289,27 @@ mod tests {
     fn collectors_begin_at_readouts_of_their_own() {
         let firsts: Vec<_> = (0..4).map(|place| first_readout(place, 4, 10)).collect();
         assert_eq!(firsts, [0, 2, 5, 7]);
+    }
+
+    #[test]
+    fn collectors_on_one_host_share_its_links() {
+        let rates = |sets: &[&str]| -> Vec<u64> {
+            let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+            let all = crate::load("lcn15-all-to-all", &sets).unwrap().scenario;
+            (0..all.collectors_total())
+                .map(|place| {
+                    let config = collector(&all, place, vec![90; 12]).unwrap();
+                    config.paced_credits.unwrap().rate.get()
+                })
+                .collect()
+        };
+        let paced = "shaping.method=paced-credits";
+        assert_eq!(rates(&[paced]), [833_333_333; 144]);
+        // Two hosts have two collectors, and the others have one. `link` leads to no collector.
+        let few = rates(&[paced, "collectors.hosts_per_rack=14", "link.rate=1 Mb/s"]);
+        assert_eq!(few[..3], [5_000_000_000, 5_000_000_000, 10_000_000_000]);
+        assert_eq!(few[11..], [10_000_000_000, 5_000_000_000, 5_000_000_000]);
+        assert_eq!(rates(&[paced, "readout.links_per_host=3"]), [2_500_000_000; 144]);
     }
 
     #[test]
