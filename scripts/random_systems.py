@@ -8,7 +8,7 @@ import math
 import random
 from dataclasses import dataclass
 
-Settings = dict[str, str]
+from technique_runs import Settings
 
 # The most that a simulation carries in a few seconds of processor time, warm-up included.
 WIRE_BYTES_MAX = 4e9

@@ -304,6 +304,11 @@ def test_each_part_reads_what_its_command_prints() -> None:
     assert first("family").judge(Ended(1, met + "1\n")).passed
     assert not first("family").judge(Ended(1, met + "2\n")).passed
     assert not first("family").judge(Ended(2, "Traceback")).passed
+    by_command = {run.command[4]: run for run in by_name["family"].runs({}, night)}
+    assert set(by_command) == {"targets", "shipped", "family"}
+    shipped = by_command["shipped"]
+    assert shipped.judge(Ended(0, "without a result 0\n")).passed
+    assert not shipped.judge(Ended(1, "without a result 1\n")).passed
     assert first("soak-live").judge(Ended(0, "all processes memory\n")).passed
     assert not first("soak-switch").judge(Ended(1, "all processes memory: GROWS\n")).passed
     measured = list(by_name["validation"].runs({}, night))[1]
