@@ -5,8 +5,8 @@
 //! collector over idle links. Its length is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
 //! bound for all preemptive schedules is a bound for the network.
 //!
-//! There are two kinds of machines. One is the last links of a collector; the other is the sum of the links by which its
-//! answers enter its switches. Acknowledgements, requests, retransmissions and other traffic are left out. They take time
+//! There are two kinds of machines. One is the last links of a collector. The other is the sum of the links by which its
+//! answers enter its switches. If several collectors are on one host, it is the last links of that host. Acknowledgements, requests, retransmissions and other traffic are left out. They take time
 //! from the machine, so that the bounds stay valid.
 //!
 //! **Why no run is below.** (1) A frame with bytes of several answers (TCP joins answers that wait) counts for each of
@@ -101,12 +101,15 @@ pub struct ContentionBound {
     pub clairvoyant: ScheduleFigures,
 }
 
-/// Collectors with answers over the same links.
+/// Collectors with answers over the same links: those by which they enter their switches, or those of their common host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SharedInputs {
     collectors: Vec<u32>,
     /// The links; `None` if they cannot be the bottleneck.
     links: Option<ParallelLinks>,
+    /// The frame on the wire whose time on these links is a part of a collection's ideal outside its last link. Zero if
+    /// these are the last links.
+    frame: Bytes,
 }
 
 /// Links that share a load.
@@ -135,8 +138,6 @@ pub struct SharedLinks {
     inputs: Vec<SharedInputs>,
     /// The least time from an assignment until each collector receives it.
     notices: Vec<Duration>,
-    /// A full frame on the wire.
-    frame: Bytes,
 }
 
 /// A collection on one machine.
@@ -179,35 +180,38 @@ impl SharedLinks {
         }
         let links_of = |node| ParallelLinks::new(network, by_node[node].iter().copied());
         let own: Vec<ParallelLinks> = roles.collectors.iter().map(links_of).collect();
-        let mut groups: BTreeMap<Vec<NodeIndex>, Vec<u32>> = BTreeMap::new();
+        // By the switches of a host, then by the host: with all-to-all traffic, collectors share one.
+        let mut groups: BTreeMap<Vec<NodeIndex>, BTreeMap<NodeIndex, Vec<u32>>> = BTreeMap::new();
         for (place, node) in roles.collectors.iter().enumerate() {
             let mut switches: Vec<NodeIndex> =
                 by_node[node].iter().map(|&port| network.source(port)).collect();
             switches.sort_unstable();
             switches.dedup();
-            groups.entry(switches).or_default().push(place as u32);
+            groups.entry(switches).or_default().entry(*node).or_default().push(place as u32);
         }
         let readouts: HashSet<NodeIndex> = roles.readouts.iter().copied().collect();
+        let framing = network.framing;
+        let frame = Bytes::new(u64::from(network.frame_bytes - framing.stored_bytes + framing.link_bytes));
         let mut inputs = Vec::new();
-        for (switches, collectors) in groups {
+        for (switches, hosts) in groups {
             let ports = || switches.iter().filter_map(|switch| by_node.get(switch)).flatten().copied();
             // Answers of a readout at the same switch do not pass the inputs.
             let has_readout = ports().any(|port| readouts.contains(&network.source(port)));
             let links =
                 ParallelLinks::new(network, ports().filter(|&port| !network.is_host(network.source(port))));
-            let needed: u64 = collectors.iter().map(|&place| own[place as usize].rate.get()).sum();
+            let needed: u64 = hosts.values().map(|places| own[places[0] as usize].rate.get()).sum();
             if has_readout || links.rate.get() >= needed {
-                // Each collector is a group of its own.
-                inputs.extend(
-                    collectors.iter().map(|&place| SharedInputs { collectors: vec![place], links: None }),
-                );
+                // Each host is a group of its own.
+                inputs.extend(hosts.into_values().map(|collectors| {
+                    let links = (collectors.len() > 1).then(|| own[collectors[0] as usize]);
+                    SharedInputs { collectors, links, frame: Bytes::ZERO }
+                }));
             } else {
-                inputs.push(SharedInputs { collectors, links: Some(links) });
+                let collectors = hosts.into_values().flatten().collect();
+                inputs.push(SharedInputs { collectors, links: Some(links), frame });
             }
         }
-        let framing = network.framing;
-        let frame = Bytes::new(u64::from(network.frame_bytes - framing.stored_bytes + framing.link_bytes));
-        Self { own, inputs, notices: notices(network, roles), frame }
+        Self { own, inputs, notices: notices(network, roles) }
     }
 
     /// The least time from an assignment until a collector receives it.
@@ -267,7 +271,7 @@ impl SharedLinks {
         Some(ContentionBound { least, clairvoyant })
     }
 
-    /// The machines of a group: the collectors' own links, and the inputs that they share.
+    /// The machines of a group: the collectors' own links, and the links that they share.
     fn machines(
         &self,
         inputs: &SharedInputs,
@@ -291,7 +295,7 @@ impl SharedLinks {
         let own = inputs.collectors.iter().map(machine);
         let shared = inputs.links.map(|links| {
             // A frame's time on an input is part of the ideal, and of the job.
-            let frame = links.slowest.time_to_send(self.frame).get();
+            let frame = links.slowest.time_to_send(inputs.frame).get();
             let all = inputs.collectors.iter().flat_map(|&place| jobs(place, links.rate, frame));
             LinkMachine::new(all.collect())
         });

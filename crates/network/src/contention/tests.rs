@@ -13,9 +13,12 @@ fn links(collectors: u32, inputs: u64) -> SharedLinks {
     let shared = (inputs < u64::from(collectors)).then(|| links(inputs));
     SharedLinks {
         own: vec![links(1); collectors as usize],
-        inputs: vec![SharedInputs { collectors: (0..collectors).collect(), links: shared }],
+        inputs: vec![SharedInputs {
+            collectors: (0..collectors).collect(),
+            links: shared,
+            frame: Bytes::ZERO,
+        }],
         notices: vec![Duration::ZERO; collectors as usize],
-        frame: Bytes::new(0),
     }
 }
 
@@ -102,24 +105,44 @@ fn a_rack_behind_thin_uplinks_shares_them() {
     assert!(rates(&shared(&["uplink.rate=400 Gb/s"])).iter().all(Option::is_none));
 }
 
-/// The figures if whole collections are served in the given order, without idling while one is released.
-fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFigures {
-    let mut done = vec![false; order.len()];
+#[test]
+fn collectors_on_one_host_share_its_links() {
+    let scenario = fanin_scenario::load("lcn15-all-to-all", &[]).unwrap().scenario;
+    let (network, roles) = topology::build(&scenario).unwrap();
+    let inputs = SharedLinks::new(&network, &roles).inputs;
+    assert_eq!(inputs.len(), 12);
+    for (host, one) in inputs.iter().enumerate() {
+        assert_eq!(one.collectors, (0..12).map(|number| host as u32 + 12 * number).collect::<Vec<_>>());
+        assert_eq!(one.links.map(|links| links.rate), Some(Rate::new(10_000_000_000)));
+        assert_eq!(one.frame, Bytes::ZERO);
+    }
+}
+
+/// The figures if whole collections are served in the given order, without idling while one may be served. At a time, each
+/// collector has at most one in service, and all together have at most `inputs`.
+fn served_in(order: &[usize], collections: &[MeasuredCollection], inputs: usize) -> ScheduleFigures {
+    let work = |one: &MeasuredCollection| GIGABIT.time_to_send(Bytes::new(one.work.wire_bytes));
+    let released = |one: &MeasuredCollection| (one.released + one.ideal.saturating_sub(work(one))).get();
+    let mut waiting = order.to_vec();
+    // Ends of the collections in service, with their collectors.
+    let mut serving: Vec<(u64, u32)> = Vec::new();
     let (mut now, mut times) = (0, Vec::new());
-    while times.len() < order.len() {
-        let fixed = |one: &MeasuredCollection| {
-            one.ideal.saturating_sub(GIGABIT.time_to_send(Bytes::new(one.work.wire_bytes)))
+    while !waiting.is_empty() {
+        serving.retain(|&(end, _)| end > now);
+        let may = |one: &MeasuredCollection| {
+            released(one) <= now && serving.iter().all(|&(_, collector)| collector != one.collector)
         };
-        let released = |place: usize| (collections[place].released + fixed(&collections[place])).get();
-        let waiting = || order.iter().copied().filter(|&place| !done[place]);
-        let Some(place) = waiting().find(|&place| released(place) <= now) else {
-            now = waiting().map(released).min().unwrap();
+        let next = waiting.iter().position(|&place| may(&collections[place]));
+        let Some(next) = next.filter(|_| serving.len() < inputs) else {
+            let ends = serving.iter().map(|&(end, _)| end);
+            let releases = waiting.iter().map(|&place| released(&collections[place]));
+            now = ends.chain(releases).filter(|&at| at > now).min().unwrap();
             continue;
         };
-        let one = &collections[place];
-        now += GIGABIT.time_to_send(Bytes::new(one.work.wire_bytes)).get();
-        times.push(((now - one.released.get()).max(one.work.least.get()), one.ideal.get()));
-        done[place] = true;
+        let one = &collections[waiting.remove(next)];
+        let end = now + work(one).get();
+        serving.push((end, one.collector));
+        times.push(((end - one.released.get()).max(one.work.least.get()), one.ideal.get()));
     }
     ScheduleFigures::of(&mut times)
 }
@@ -132,19 +155,23 @@ proptest! {
         keys in prop::collection::vec(any::<u32>(), 60),
         late_us in prop::collection::vec(prop_oneof![Just(0), 0_u64..5_000], 60),
         outside_us in prop::collection::vec(prop_oneof![Just(0), 0_u64..3_000], 60),
-        collectors in 1_u32..4,
+        shape in (1_u32..6).prop_flat_map(|collectors| (Just(collectors), 1..=u64::from(collectors))),
+        favoured in 0_u32..4,
     ) {
+        let (collectors, inputs) = shape;
         let collections: Vec<MeasuredCollection> = jobs
             .iter()
             .enumerate()
             .map(|(number, &(began, bytes))| {
-                let mut one = collection(number as u32 % collectors, began, bytes);
+                // The first collector may have most of them, as with first come, first served.
+                let place = (number as u32 % (collectors + favoured)).saturating_sub(favoured);
+                let mut one = collection(place, began, bytes);
                 one.ideal += Duration::from_micros(outside_us[number]);
                 one.work.least = one.ideal.max(Duration::from_micros(late_us[number]));
                 one
             })
             .collect();
-        let bound = links(collectors, 1).bound(&collections).unwrap();
+        let bound = links(collectors, inputs).bound(&collections).unwrap();
         let mut order: Vec<usize> = (0..collections.len()).collect();
         order.sort_by_key(|&place| keys[place]);
         let first_come = {
@@ -153,7 +180,13 @@ proptest! {
             order
         };
         let least = bound.least;
-        for reached in [bound.clairvoyant, served_in(&order, &collections), served_in(&first_come, &collections)] {
+        let served = |order: &[usize]| served_in(order, &collections, inputs as usize);
+        let shortest = {
+            let mut order = order.clone();
+            order.sort_by_key(|&place| collections[place].work.wire_bytes);
+            order
+        };
+        for reached in [bound.clairvoyant, served(&order), served(&first_come), served(&shortest)] {
             for (least, reached) in [(least.time_ps, reached.time_ps), (least.slowdown, reached.slowdown)] {
                 prop_assert!(least.mean <= reached.mean * (1.0 + 1e-9), "{least:?} {reached:?}");
                 prop_assert!(least.p99 <= reached.p99 * (1.0 + 1e-9), "{least:?} {reached:?}");
