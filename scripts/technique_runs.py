@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 Settings = dict[str, str]
+# The failure of a run that reached its limit.
+TOO_LONG = "no result within"
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,7 @@ class Simulator:
             summary = json.loads(done.stdout)
         except json.JSONDecodeError:
             reasons = [line for line in done.stderr.splitlines() if line.startswith("error")]
-            why = (
-                f"no result within {limit} s of processor time" if done.returncode < 0 else done.stderr[-200:]
-            )
+            why = f"{TOO_LONG} {limit} s of processor time" if done.returncode < 0 else done.stderr[-200:]
             return Run({}, reasons[0] if reasons else why)
         stalled = "nothing moved any more" if done.returncode == 1 else ""
         return Run(summary, stalled, collector_queue_kb(folder / "picture.json") if folder else math.nan)

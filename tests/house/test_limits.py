@@ -70,8 +70,9 @@ def test_shipped_scenarios_come_from_the_command(monkeypatch: pytest.MonkeyPatch
 def test_a_scenario_without_events_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(limits, "shipped", lambda _fanin: {"one": {}, "other": {}})
+    monkeypatch.setattr(limits, "shipped", lambda _fanin: {"one": {}, "other": {}, "large": {}})
     results = {"one": Run({"slowdown_bound": {"mean": 1.5, "p99": 2.0}}), "other": Run({})}
+    results["large"] = Run({}, "no result within 9 s of processor time")
     simulator = Simulator("fanin", {}, 1)
     monkeypatch.setattr(Simulator, "run", lambda _self, name, _sets: results[name])
     assert limits.run_shipped(simulator, "", 1) == 1
