@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_the_same_hosts_are_told_apart() {
+    fn connections_of_the_same_hosts_have_numbers() {
         let sets = ["workload.senders=2".to_owned(), "background.connections=5".to_owned()];
         let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
         let (_, roles) = crate::topology::build(&scenario).unwrap();

@@ -36,8 +36,8 @@ impl Ties {
         }
     }
 
-    /// Adds the next connection: the first port of each end's path, the workload's numbers of their hosts, and its number
-    /// among those of the same hosts. Returns a salt for the random delays of each end, from the seed and the names.
+    /// Adds the next connection: the first port of each end's path, and the workload's numbers of their hosts. `parallel` is its
+    /// number among those of the same hosts. Returns a salt for the random delays of each end, from the seed and the names.
     pub(crate) fn connect(
         &mut self,
         first_ports: [PortIndex; 2],
