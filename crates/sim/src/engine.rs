@@ -162,12 +162,13 @@ impl Engine {
             }
             None => Endpoint::established(config, handshake),
         };
-        for end in 0..2 {
-            let mut endpoint = endpoint.clone();
+        let mut add = |end: usize, mut endpoint: Endpoint| {
             endpoint.set_salt(salts[end]);
             let (route, host) = (routes[end], hosts[end]);
             self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
-        }
+        };
+        add(0, endpoint.clone());
+        add(1, endpoint);
     }
 
     /// Reserves memory for `ends` ends of connections.
