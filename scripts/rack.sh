@@ -26,11 +26,11 @@ END
 # A run of ours with status 4 is whole, but this machine made its figures, not the network. With 3, this machine lacks a privilege
 # or a feature, as in a container without CAP_NET_ADMIN.
 live() {
-    local name=$1 folder=$2 status=0 line warnings=$2/live/log/launcher.log
+    local name=$1 folder=$2 status=0 line warnings=$2/launcher.log
     shift 2
     rm -f "$warnings"
     "$fanin" run "$@" --quiet --out "$folder" 2>"$out/$name.err" || status=$?
-    if line=$(grep -m 1 'a process ended' "$warnings" 2>/dev/null); then
+    if line=$(grep -m 1 -E 'a (process|supervisor) ended' "$warnings" 2>/dev/null); then
         cat "$out/$name.err" >&2
         say "$name: a process crashed: $line" >&2
         exit 1

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STUB = """#!/bin/sh
 [ "$1" = run ] || exit 0
 while [ "$1" != --out ]; do shift; done
-mkdir -p "$2/live/log"
-[ -z "$WARNED" ] || printf '%s\n' "WARN $WARNED" >"$2/live/log/launcher.log"
+mkdir -p "$2"
+[ -z "$WARNED" ] || printf '%s\n' "WARN $WARNED" >"$2/launcher.log"
 [ -z "$SUMMARY" ] || printf '%s' "$SUMMARY" >"$2/summary.json"
 printf '%s\n' "error: $ERROR" >&2
 exit "$STATUS"

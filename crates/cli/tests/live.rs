@@ -324,7 +324,7 @@ fn a_readout_that_freezes_for_good_is_started_again_and_its_missing_fragments_ar
     let output = child.wait_with_output().unwrap();
     let (said, complaint) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{said}{complaint}");
-    assert!(said.contains(" hung 1 times and was started again"), "{said}");
+    assert!(said.contains(" hung, and was killed: 1 ×"), "{said}");
     assert!(
         complaint.contains("fragments are missing, and the readouts did not work all the time: readout-"),
         "{complaint}"
@@ -355,7 +355,8 @@ fn a_process_that_ends_is_reported_at_once_and_counted_at_the_end() {
     let run = |more: &[&str]| {
         let out = ["run", "replay", "--loopback", "--overwrite", "--out", folder.to_str().unwrap()];
         let mut command = common::command(&[&out[..], &SMALL[..], more].concat());
-        let child = command.args(["--set", "run.duration=3 s"]).spawn().unwrap();
+        // Long enough for a busy machine to find and kill a process.
+        let child = command.args(["--set", "run.duration=10 s"]).spawn().unwrap();
         wait_for_ten_events(&folder);
         let system = folder.canonicalize().unwrap().join("live/system.toml");
         let collectors = processes_in_role(&system, "collector");
@@ -370,13 +371,13 @@ fn a_process_that_ends_is_reported_at_once_and_counted_at_the_end() {
     };
     let (said, complaint) = run(&[]);
     assert!(is_reported(&complaint), "{complaint}");
-    assert!(said.contains(" ended 1 times and was started again"), "{said}");
-    assert!(!folder.join("live/log/launcher.log").exists());
+    assert!(said.contains(" ended without an order: 1 ×"), "{said}");
+    assert!(!folder.join("launcher.log").exists());
     // Events of the first run would count as those of the second.
     std::fs::remove_dir_all(folder.join("live")).unwrap();
     let (_, complaint) = run(&["--quiet"]);
     assert_eq!(complaint, "");
-    assert!(is_reported(&std::fs::read_to_string(folder.join("live/log/launcher.log")).unwrap()));
+    assert!(is_reported(&std::fs::read_to_string(folder.join("launcher.log")).unwrap()));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -54,7 +54,7 @@ pub fn install(format: LogFormat, level: Level) {
 
 /// Begins to write the warnings and errors of a launcher: to standard error, or into `file`.
 ///
-/// The file is created at the first line. Its folder is created by the launch, and a further attempt empties it.
+/// The file is created at the first line, in a folder that exists.
 pub fn install_launcher(file: Option<PathBuf>) {
     set_level(Level::WARN);
     let text = fmt::layer().with_target(false).with_ansi(false);

@@ -291,10 +291,10 @@ impl EndedProcesses {
             text += &format!("{:<18}{failure}\n", "ended early");
         }
         for (process, ends) in self.ended.iter().filter(|(process, _)| !self.without.contains_key(*process)) {
-            text += &format!("{:<18}{process} ended {ends} times and was started again\n", "");
+            text += &format!("{:<18}{process} ended without an order: {ends} ×\n", "");
         }
         for (process, times) in &self.hung {
-            text += &format!("{:<18}{process} hung {times} times and was started again\n", "");
+            text += &format!("{:<18}{process} hung, and was killed: {times} ×\n", "");
         }
         for (process, ends) in &self.without {
             text += &format!("{:<18}{process} ended {ends} times in a row; the run went on without it\n", "");

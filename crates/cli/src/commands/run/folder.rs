@@ -14,6 +14,9 @@ pub(super) const LIVE_FOLDER: &str = "live";
 /// The subfolder of the switches' files.
 const NETWORK_FOLDER: &str = "network";
 
+/// The file of the launcher's warnings, with `--quiet`. `scripts/rack.sh` reads it.
+const LAUNCHER_LOG: &str = "launcher.log";
+
 /// Prefix of temporary folders' names; a random number follows.
 const TEMPORARY: &str = "fanin-run-";
 
@@ -50,6 +53,14 @@ impl RunFolder {
 
     pub(super) fn network(&self) -> PathBuf {
         self.path.join(NETWORK_FOLDER)
+    }
+
+    /// The launcher's warnings with `--quiet`: outside of the folder that a further attempt empties. That of an earlier run is
+    /// removed.
+    pub(super) fn launcher_log(&self) -> PathBuf {
+        let path = self.path.join(LAUNCHER_LOG);
+        let _ = std::fs::remove_file(&path);
+        path
     }
 }
 

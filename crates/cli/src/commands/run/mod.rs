@@ -25,9 +25,6 @@ use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 
-/// File of the launcher's warnings in the folder of logs, with `--quiet`. `scripts/rack.sh` reads it.
-const LAUNCHER_LOG: &str = "launcher.log";
-
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
         return print_features();
@@ -55,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             RunFolder::temporary()?
         }
     };
-    let launcher_log = folder.live().join("log").join(LAUNCHER_LOG);
+    let launcher_log = folder.launcher_log();
     fanin_node::log::install_launcher(arguments.quiet.then_some(launcher_log));
     let source = Path::new(&source);
     let scenario_folder = source.parent().filter(|_| source.is_file()).unwrap_or(Path::new("")).to_owned();
