@@ -102,4 +102,8 @@ fn the_death_of_the_switch_ends_an_incast_with_a_summary() {
         [&["incast", "--set", "workload.senders=4", "--set", "run.scale=0.1"][..], &rates].concat();
     let output = killed(folder.path(), &arguments, "a round", || started.exists());
     assert!(stderr(&output).contains("error: the switch "), "{}", stderr(&output));
+    // The senders were killed, and their counters with them.
+    let summary = std::fs::read(folder.path().join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    assert!(summary.get("tcp").is_none(), "{}", summary["tcp"]);
 }

@@ -51,8 +51,8 @@ pub struct BarrierResult {
     pub flows: Vec<FlowRow>,
     /// Congestion windows of the connections that `record.windows` names.
     pub windows: Vec<WindowRow>,
-    /// Sums over all connections; counters that the kernel lacks are absent.
-    pub tcp: TcpFigures,
+    /// Sums over all connections; counters that the kernel lacks are absent. `None` if the figures of a sender are missing.
+    pub tcp: Option<TcpFigures>,
     /// Start of the first round, in microseconds since 1970.
     pub start_unix_us: u64,
 }
@@ -92,7 +92,8 @@ pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, 
             rtt_smoothed_ps: Some(sent.info.rtt_us * 1_000_000),
         });
     }
-    let tcp = fanin_report::tcp(&flows);
+    let is_whole = flows.len() as u64 == u64::from(senders);
+    let tcp = is_whole.then(|| fanin_report::tcp(&flows));
     let row = |(round, &(start, end)): (u64, &(u64, u64))| EventRow {
         id: round,
         size_bytes: block,

@@ -109,7 +109,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let until = if stopped || early.is_some() { whole.min(Moment::new(last.max(from.get()))) } else { whole };
     summary.fill_requests(&records.events, Span { from, until }, 1);
     network::fill_ports(&mut summary, &records);
-    summary.tcp = Some(result.tcp);
+    summary.tcp = result.tcp;
     summary.speed = Some(Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -121,6 +121,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let mut text = summary::text(&summary) + &skipped + &unrecorded(job) + &captured;
     if let Some(failure) = &early {
         text += &format!("{:<18}{failure}\n", "ended early");
+    }
+    if summary.tcp.is_none() {
+        text += &format!("{:<18}no figures: senders were killed before they wrote theirs\n", "TCP");
     }
     let stopped = if stopped { Err(Failure::Stopped) } else { Ok(()) };
     let mut ending = early.map_or(stopped, Err);
