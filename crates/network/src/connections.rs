@@ -2,6 +2,8 @@
 //!
 //! The ends of connection `k` are `2 k` and `2 k + 1`; the first end is the side that opens it.
 
+use std::collections::HashMap;
+
 use fanin_dataflow::Peer;
 use fanin_scenario::Scenario;
 
@@ -16,7 +18,7 @@ pub struct Connection {
     pub hosts: [u32; 2],
     /// The role at each end and its index within the role, as rules for flows name them.
     pub roles: [(&'static str, u32); 2],
-    /// The number among the connections of the same two hosts: 0 for the system's own, from 1 on for background ones.
+    /// The number among the background connections of the same two hosts, from 1 on; 0 for the system's own.
     pub parallel: u32,
 }
 
@@ -41,12 +43,12 @@ pub fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
 pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
     let is_barrier = scenario.is_barrier();
     let numbering = (!is_barrier).then(|| Numbering::new(roles));
-    let mut last = None;
-    let mut parallel = 0;
+    let mut numbers: HashMap<[NodeIndex; 2], u32> = HashMap::new();
     let connect = |BackgroundPair { collector, readout, .. }: BackgroundPair| {
-        // Those of one source and one collector follow one another.
-        parallel =
-            if last.replace((collector, readout)) == Some((collector, readout)) { parallel + 1 } else { 1 };
+        let nodes = [roles.collectors[collector as usize], roles.readouts[readout as usize]];
+        // In an all-to-all workload several collectors are on one host, and data goes both ways.
+        let parallel = numbers.entry([nodes[0].min(nodes[1]), nodes[0].max(nodes[1])]).or_default();
+        *parallel += 1;
         let hosts = match numbering {
             None => [0, readout + 1],
             Some(all) => {
@@ -54,10 +56,10 @@ pub fn background_connections(scenario: &Scenario, roles: &Roles) -> Vec<Connect
             }
         };
         Connection {
-            nodes: [roles.collectors[collector as usize], roles.readouts[readout as usize]],
+            nodes,
             hosts,
             roles: [("collector", collector), ("readout", readout)],
-            parallel,
+            parallel: *parallel,
         }
     };
     background_pairs(scenario, roles).map(connect).collect()
@@ -310,6 +312,8 @@ impl Numbering {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -342,8 +346,15 @@ mod tests {
                 // The system has a connection of the same two hosts.
                 let of_hosts = |other: &&Connection| other.hosts == one.hosts;
                 let own = all[..own].iter().find(of_hosts).unwrap();
-                assert_eq!(Connection { parallel: 1, ..*own }, *one, "{preset}");
+                assert_eq!(Connection { parallel: one.parallel, ..*own }, *one, "{preset}");
             }
+            let name = |one: &Connection| {
+                let [first, second] = one.nodes;
+                (first.min(second), first.max(second), one.parallel)
+            };
+            let names: BTreeSet<_> = background.iter().map(name).collect();
+            assert_eq!(names.len(), background.len(), "{preset}: connections of the same hosts have numbers");
+            assert!(background.iter().all(|one| one.parallel > 0));
         }
     }
 
