@@ -194,7 +194,10 @@ impl Compared {
             .iter()
             .map(|row| {
                 let own = |other: &&Row| other.technique == row.technique;
+                let plain = self.rows.iter().map(|it| it.technique).filter(|it| it.name == PLAIN);
                 let earlier = self.rows.iter().map(|it| it.technique).take_while(|it| *it != row.technique);
+                let earlier =
+                    plain.chain(earlier).filter(|it| *it != row.technique && row.technique.name != PLAIN);
                 let mut equal = earlier.filter(|it| self.rows.iter().filter(own).all(|row| equals(row, it)));
                 equal.next()
             })
