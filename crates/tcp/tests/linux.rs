@@ -254,7 +254,7 @@ fn the_wider_reordering_window_outlasts_the_recovery() {
     assert!((8_000..=12_000).contains(&(wide - narrow)), "{narrow} {wide}");
 }
 
-// tcp_dsack_seen: a DSACK widens the window only if reordering was seen, and only if no probe sent the duplicate.
+// tcp_dsack_seen: a DSACK widens the window only if reordering was seen.
 #[test]
 fn a_reported_copy_widens_no_window_where_nothing_was_reordered() {
     let wait_of = |with_report: bool| {

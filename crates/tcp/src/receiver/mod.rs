@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use fanin_units::Instant;
 use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 
-use crate::config::Config;
+use crate::config::{Config, RECEIVE_WINDOW_MAX};
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, PATH_WINDOW_BYTES, Segment};
 pub(crate) use delayed_ack::AckState;
@@ -94,7 +94,7 @@ impl Receiver {
             read: 0,
             ato: 0,
             window,
-            clamp: config.receive_window,
+            clamp: config.receive_window.min(RECEIVE_WINDOW_MAX),
             // Before the first measurement the window may grow by a quarter.
             window_max: Self::window_max(config, window),
             growth_measured_from: 0,
