@@ -69,22 +69,39 @@ fn used_records(folders: &[&Path]) -> Result<Vec<UsedRecord>, JournalError> {
     let mut records = Vec::new();
     for path in &replaced::journals(folders)? {
         journal::read(path, |epoch_us, line| {
-            let is_used = matches!(
-                line.record.step,
-                EventStep::Assigned { .. }
-                    | EventStep::FirstRequest { .. }
-                    | EventStep::Collected { .. }
-                    | EventStep::TimedOut { .. }
-                    | EventStep::Missing { .. }
-                    | EventStep::Reassigned { .. }
-                    | EventStep::Completed { .. }
-            );
-            if is_used {
+            if is_used(&line.record.step) {
                 records.push(UsedRecord { epoch_us, record: line.record, data: line.data });
             }
         })?;
     }
     Ok(records)
+}
+
+/// Returns true if [`note`] uses a step.
+fn is_used(step: &EventStep) -> bool {
+    match step {
+        EventStep::Assigned { .. }
+        | EventStep::FirstRequest { .. }
+        | EventStep::Collected { .. }
+        | EventStep::TimedOut { .. }
+        | EventStep::Missing { .. }
+        | EventStep::Reassigned { .. }
+        | EventStep::Completed { .. } => true,
+        EventStep::Duplicated { .. }
+        | EventStep::Xoff
+        | EventStep::Xon
+        | EventStep::Received { .. }
+        | EventStep::Answered { .. }
+        | EventStep::Decided { .. }
+        | EventStep::TooLarge { .. }
+        | EventStep::Shipped { .. }
+        | EventStep::Acknowledged { .. }
+        | EventStep::Abandoned
+        | EventStep::Cleared
+        | EventStep::Stored { .. }
+        | EventStep::StandIns { .. }
+        | EventStep::Deleted => false,
+    }
 }
 
 fn note(
