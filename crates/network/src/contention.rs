@@ -2,12 +2,12 @@
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here
 //! each shared link is a machine, and each collection is a job. A job is released when the assignment can have reached its
-//! collector over idle links. Its length is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
-//! bound for all preemptive schedules is a bound for the network.
+//! collector over idle links. Its length is the time of its bytes on the link. Every schedule of the network is a preemptive
+//! schedule of that machine. So a bound for all preemptive schedules is a bound for the network.
 //!
 //! There are two kinds of machines. One is the last links of a collector. The other is the sum of the links by which its
-//! answers enter its switches. If several collectors are on one host, it is the last links of that host. Acknowledgements, requests, retransmissions and other traffic are left out. They take time
-//! from the machine, so that the bounds stay valid.
+//! answers enter its switches. If several collectors are on one host, it is the last links of that host. Acknowledgements,
+//! requests, retransmissions and other traffic are left out. They take time from the machine, so that the bounds stay valid.
 //!
 //! **Why no run is below.** (1) A frame with bytes of several answers (TCP joins answers that wait) counts for each of
 //! them by its share of a full payload. These shares are at most the frame. So a job's length is its bytes in full frames.

@@ -77,7 +77,8 @@ pub struct RunOutcome {
 /// If the scenario has unsupported settings, or names a file of fragment sizes.
 ///
 /// # Panics
-/// If the simulator's accounts do not balance at the end: a mistake in this crate.
+/// If the scenario combines settings that the check of [`fanin_scenario::load`] refuses. If the simulator's accounts do not
+/// balance at the end: a mistake in this crate.
 pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
     let (network, roles) = topology::build(scenario)?;
     run_on(scenario, &RecordedSizes::None, seed, control, &network, &roles)

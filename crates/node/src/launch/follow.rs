@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments_are_counted_over_lives_rotation_and_deletion() {
+    fn assignments_are_counted_over_incarnations_rotation_and_deletion() {
         let folder = std::env::temp_dir().join(format!("fanin-follow-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("supervisor.journal");

@@ -17,7 +17,7 @@ use super::sums::Sums;
 /// Interval at which the kernel is polled.
 const EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of bytes of earlier incarnations that a file keeps. The oldest incarnations are dropped.
-const LIVES_BYTES_MAX: usize = 1 << 20;
+const INCARNATIONS_BYTES_MAX: usize = 1 << 20;
 
 /// Counters of one peer: the sums over ended connections, and the current connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,7 +60,7 @@ impl Accounts {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (String::new(), None),
             Err(error) => (String::new(), Some(error)),
         };
-        while earlier.len() > LIVES_BYTES_MAX {
+        while earlier.len() > INCARNATIONS_BYTES_MAX {
             match earlier[1..].find(HEADER) {
                 Some(second) => drop(earlier.drain(..=second)),
                 None => earlier.clear(),

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_survive_connections_and_lives_and_a_cut_is_counted() {
+    fn counts_survive_connections_and_incarnations_and_a_cut_is_counted() {
         let folder = std::env::temp_dir().join(format!("fanin-tcp-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let mut first = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3");
