@@ -70,7 +70,9 @@ def test_shipped_scenarios_come_from_the_command(monkeypatch: pytest.MonkeyPatch
 def test_a_scenario_without_events_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(limits, "shipped", lambda _fanin: {"one": {}, "other": {}, "phase2": {}, "incast": {}})
+    monkeypatch.setattr(
+        limits, "shipped", lambda _fanin: {"one": {}, "other": {}, "phase2": {}, "incast": {}}
+    )
     results = {"one": Run({"slowdown_bound": {"mean": 1.5, "p99": 2.0}}), "other": Run({})}
     # Only those that are known to be large may be too long.
     results["phase2"] = results["incast"] = Run({}, "no result within 9 s of processor time")
