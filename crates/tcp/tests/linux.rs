@@ -227,6 +227,16 @@ fn an_undone_reduction_is_not_announced() {
     assert!(!announced(true));
 }
 
+/// The time until segment 30 counts as lost, after a SACK of 31 with all before 30 acknowledged.
+fn wait_for_reordering(sender: &mut Sender) -> u64 {
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(30, stamp, &[(31, 32)]);
+    let begin = sender.now;
+    assert_eq!(sender.wait()[0], 30);
+    sender.now - begin
+}
+
 // tcp_rack_update_reo_wnd: a DSACK widens the reordering window for the next recoveries as well.
 #[test]
 fn the_wider_reordering_window_outlasts_the_recovery() {
@@ -242,12 +252,7 @@ fn the_wider_reordering_window_outlasts_the_recovery() {
         sender.now += 1_000;
         let report: &[(u64, u64)] = if with_report { &[(10, 11)] } else { &[] };
         sender.ack(30, first_flight, report);
-        let stamp = sender.stamp();
-        sender.now += 40_000;
-        sender.ack(30, stamp, &[(31, 32)]);
-        let begin = sender.now;
-        assert_eq!(sender.wait()[0], 30);
-        sender.now - begin
+        wait_for_reordering(&mut sender)
     };
     let (narrow, wide) = (wait_of(false), wait_of(true));
     // A quarter of the least round trip more.
@@ -265,12 +270,7 @@ fn a_reported_copy_widens_no_window_where_nothing_was_reordered() {
         sender.ack(10, stamp, report);
         sender.now += 1_000;
         sender.ack(30, stamp, &[]);
-        let stamp = sender.stamp();
-        sender.now += 40_000;
-        sender.ack(30, stamp, &[(31, 32)]);
-        let begin = sender.now;
-        assert_eq!(sender.wait()[0], 30);
-        sender.now - begin
+        wait_for_reordering(&mut sender)
     };
     assert_eq!(wait_of(true), wait_of(false));
 }

@@ -61,12 +61,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
         finished => finished?,
     };
     let captured = end_capture(job, tap)?;
-    let result = match (read_result(&folder, slow), early) {
+    let (result, early) = match (read_result(&folder, slow), early) {
         // Before the first round there is no result.
         (Err(_), Some(failure)) => return Err(failure),
         (result, early) => (result?, early),
     };
-    let (result, early) = result;
     let mut observed = match watch.map(|watch| watch.finish(result.start_unix_us)) {
         Some(Err(_)) if early.is_some() => None,
         watched => watched.transpose()?,
