@@ -7,7 +7,7 @@ use fanin_network::{
     DataPaths, Ideal, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections, find_routes,
     topology,
 };
-use fanin_scenario::{Buffering, Scenario, load};
+use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, machines};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
 
@@ -37,10 +37,27 @@ fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
     assert_eq!(facts.reads("uplink"), has_uplinks, "uplinks");
 }
 
+/// Compares the rate at which each collector may request with its part of its host's links.
+fn compare_rates(scenario: &Scenario, network: &Network, roles: &Roles) {
+    let mut paced = scenario.clone();
+    paced.shaping.method = ShapingMethod::PacedCredits;
+    for (place, &host) in (0..).zip(&roles.collectors) {
+        let links = network.ports().filter(|&port| network.source(port) == host);
+        let rate: u64 = links.map(|port| network.link(port).rate.get()).sum();
+        let sharing = roles.collectors.iter().filter(|&&other| other == host).count() as u64;
+        let config = machines::collector(&paced, place, Vec::new()).unwrap();
+        let paced = config.paced_credits.unwrap();
+        assert_eq!(paced.rate.get(), rate / sharing, "collector {place}");
+    }
+}
+
 /// Checks the graph, and the routes of all connections. Returns the number of routes that pass a software switch.
 fn check(scenario: &Scenario) -> usize {
     let (network, roles) = topology::build(scenario).unwrap();
     compare_facts(scenario, &network, &roles);
+    if !scenario.is_barrier() {
+        compare_rates(scenario, &network, &roles);
+    }
     let segments = SegmentFraming::of(&scenario.transport, network.framing);
     assert_eq!(scenario.full_frame(), segments.wire_max(), "a full frame");
     let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
@@ -136,17 +153,21 @@ fn shipped_scenarios_are_sound() {
     check(&small);
 }
 
+/// A preset of each topology, and the star whose collectors share hosts.
+const PRESETS: [&str; 5] = ["thesis-a-1000hz", "leaf-spine", "multihost", "replay", "lcn15-all-to-all"];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn any_size_of_any_topology_is_sound(
-        preset in prop::sample::select(vec!["thesis-a-1000hz", "leaf-spine", "multihost", "replay"]),
+        preset in prop::sample::select(PRESETS.to_vec()),
         racks in 1_u32..5, per_rack in 1_u32..5, readouts in 1_u32..30, links in 1_u32..4,
         group in 0_u32..9, cores in 1_u32..4, uplinks in 1_u32..3, ecmp: bool,
     ) {
         let mut scenario = load(preset, &[]).unwrap().scenario;
-        scenario.collectors.racks = if preset == "replay" { 1 } else { racks };
+        let is_star = ["replay", "lcn15-all-to-all"].contains(&preset);
+        scenario.collectors.racks = if is_star { 1 } else { racks };
         scenario.collectors.hosts_per_rack = per_rack;
         scenario.readout.hosts = readouts;
         scenario.readout.links_per_host = links;
