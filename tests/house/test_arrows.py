@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
         "events",
         "report",
         "scenario",
+        "network",
         "switch",
         "node",
         "openflow",

@@ -151,6 +151,9 @@ pub(crate) enum Failure {
         /// Number of frames that were still queued.
         frames: u64,
     },
+    /// The scenario's network cannot be built.
+    #[error(transparent)]
+    Network(#[from] fanin_network::NetworkError),
     /// The arguments of a process of a live system contradict its configuration.
     #[error(transparent)]
     Config(#[from] fanin_node::config::ConfigError),
@@ -463,6 +466,7 @@ impl Failure {
             | Self::NothingToTune
             | Self::NotMeasured
             | Self::Gear(_)
+            | Self::Network(_)
             | Self::Config(_)
             | Self::Index(_)
             | Self::Process(_)

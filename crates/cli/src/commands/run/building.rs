@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use fanin_network::topology;
 use fanin_node::audit::{Audit, AuditFailure, AuditScope};
 use fanin_node::background::BackgroundResult;
 use fanin_node::config::{PredictedBands, Role};
@@ -192,12 +193,11 @@ fn report(
     let folder = job.folder.live();
     let (captured, background) = (captured?, background?);
     let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
-    let hosts = loaded.scenario.collectors.hosts_per_rack;
     let failure = audit::parts(audited).1;
     let lost: BTreeSet<u64> =
         failure.into_iter().flat_map(AuditFailure::lost_events).map(|id| id.0).collect();
-    let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
-    let mut tables = read_tables(&[&folder], &racks)?;
+    let (_, roles) = topology::build(&loaded.scenario)?;
+    let mut tables = read_tables(&[&folder], &roles.racks)?;
     // The journals alone have an outcome for an event whose file is gone.
     for row in tables.rows.iter_mut().filter(|row| lost.contains(&row.id)) {
         row.outcome = EventOutcome::Lost;
