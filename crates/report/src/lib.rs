@@ -24,6 +24,9 @@ mod result;
 mod rows;
 mod seeds;
 mod several;
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
 mod statistics;
 mod summary;
 mod sweep;
