@@ -1,6 +1,8 @@
 //! Scenarios in namespaces through the software switch: these need root and the program `fanin`. They test the network
 //! itself; the tests of `fanin-cli` test the program as a whole.
 
+#[path = "../../../tests/hang_guard.rs"]
+mod hang_guard;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
@@ -9,13 +11,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fanin_node::audit::{AuditScope, audit};
 use fanin_node::barrier::BarrierRole;
 use fanin_node::config::{PredictedBands, Role};
 use fanin_node::launch::{LiveSystem, Placement, StandbyTerms, SystemLaunch};
 use fanin_testbed::live::{Bench, Part, Placed};
+use hang_guard::HangGuard;
 
 const AGGREGATOR: Part = Part::Barrier(BarrierRole::Aggregator);
 
@@ -231,9 +234,9 @@ fn terms(live: &LiveSystem<Placed<'_>>) -> StandbyTerms {
 
 /// Lets a system work until `is_so` returns true.
 fn wait(live: &mut LiveSystem<Placed<'_>>, state: &str, is_so: &dyn Fn(&LiveSystem<Placed<'_>>) -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let guard = HangGuard::new();
     while !is_so(live) {
-        assert!(Instant::now() < until, "not {state}: {:?}", terms(live));
+        guard.check(format_args!("{state}, after {:?}", terms(live)));
         live.work(Duration::from_millis(50), &AtomicBool::new(false), &|_| {}).unwrap();
     }
 }

@@ -1,6 +1,8 @@
 //! A collector and its senders around a switch whose port to the collector is slow and shallow.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+#[path = "../../../../tests/hang_guard.rs"]
+mod hang_guard;
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
@@ -18,6 +20,7 @@ use fanin_testbed::{
     InterfaceAddress, Lab, LabNode, LabPlan, NamespaceRoute, NodeName, Setting, VethPair, VethPort,
 };
 use fanin_units::{Bytes, Rate};
+use hang_guard::HangGuard;
 use rustix::net::sockopt::set_tcp_congestion;
 
 /// Port at which senders listen.
@@ -86,11 +89,11 @@ pub struct Outcome {
 }
 
 pub fn connect(to: SocketAddr) -> TcpStream {
-    let until = Instant::now() + Duration::from_secs(10);
+    let guard = HangGuard::new();
     loop {
         match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
             Ok(stream) => return stream,
-            Err(error) => assert!(Instant::now() < until, "{to}: {error}"),
+            Err(error) => guard.check(format_args!("{to}: {error}")),
         }
         thread::sleep(Duration::from_millis(10));
     }
