@@ -235,7 +235,7 @@ impl ControlSpec {
         match (self.authentication, &self.token_file) {
             (HttpAuthentication::Token, Some(_)) => Vec::new(),
             (HttpAuthentication::Token, None) => {
-                let message = format!("everyone who reaches {http} could change the switch");
+                let message = format!("any client that reaches {http} could change the switch");
                 let help = "give a `token_file`, or `authentication = \"none\"` on a loopback address";
                 vec![Mistake::new("http", message).help(help)]
             }

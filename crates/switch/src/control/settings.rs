@@ -55,7 +55,7 @@ pub enum ControlStartError {
     },
     /// The settings require a token for HTTP, but have none.
     #[error(
-        "everyone who reaches {address} could change the switch: give a token, or `authentication = \"none\"`"
+        "any client that reaches {address} could change the switch: give a token, or `authentication = \"none\"`"
     )]
     NoToken {
         /// The address to listen on.
