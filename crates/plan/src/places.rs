@@ -30,7 +30,7 @@ pub(crate) struct QueuePlace<'a> {
 
 impl QueuePlace<'_> {
     /// Returns the number of similar queues over which a collector's burst is split.
-    pub(crate) fn ways(&self) -> u64 {
+    pub(crate) fn split(&self) -> u64 {
         (self.whole / self.part.max(1)).max(1)
     }
 }

@@ -107,7 +107,7 @@ fn judge(
         name: place.name.to_owned(),
         inflow: place.inflow,
         outflow,
-        burst: split(&burst.frames, frames, place.ways(), bursts),
+        burst: split(&burst.frames, frames, place.split(), bursts),
         peak,
         capacity,
         overflow_share: None,
@@ -165,7 +165,7 @@ fn judge(
             (BurstOutcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
         Some(capacity) if queue.peak.value > capacity || (!pool_models && share > tolerated) => {
-            let arrivals = arrivals_text(system, burst, frames, place.ways(), bursts);
+            let arrivals = arrivals_text(system, burst, frames, place.split(), bursts);
             let mut reason =
                 format!("{arrivals}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
             if queue.peak.value <= capacity {

@@ -5,21 +5,21 @@ use alloc::vec::Vec;
 
 use fanin_units::Bytes;
 
-use crate::frame::MemoryLevel;
+use crate::frame::MemoryOccupancy;
 
 /// The account of a pool, a module, a virtual output queue or an input.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
-    level: MemoryLevel,
+    level: MemoryOccupancy,
     limit: u64,
 }
 
 impl Account {
     pub(crate) const fn new(limit: Bytes) -> Self {
-        Self { level: MemoryLevel { bytes: 0, bytes_max: 0 }, limit: limit.get() }
+        Self { level: MemoryOccupancy { bytes: 0, bytes_max: 0 }, limit: limit.get() }
     }
 
-    pub(crate) const fn level(&self) -> &MemoryLevel {
+    pub(crate) const fn level(&self) -> &MemoryOccupancy {
         &self.level
     }
 
@@ -110,7 +110,7 @@ pub(crate) fn assert_holds<'a>(
         expected[account_of(input, output)] += charge;
     }
     for (number, (account, expected)) in accounts.into_iter().zip(expected).enumerate() {
-        let MemoryLevel { bytes, bytes_max } = account.level;
+        let MemoryOccupancy { bytes, bytes_max } = account.level;
         assert_eq!(bytes, expected, "{kind} {number} has other bytes than its frames");
         assert!(bytes <= bytes_max, "the high-water mark of {kind} {number}");
     }

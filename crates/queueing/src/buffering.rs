@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Ratio};
 
 use crate::account::Account;
 use crate::dynamic_threshold::{DynamicThresholdAccounts, DynamicThresholdSettings};
-use crate::frame::{AdmissionLimit, MemoryLevel};
+use crate::frame::{AdmissionLimit, MemoryOccupancy};
 use crate::layout::{Layout, LayoutError};
 use crate::shared::{PortLimits, SharedAccounts, SharedSettings};
 use crate::voq::{VoqAccounts, VoqSettings};
@@ -361,7 +361,7 @@ impl BufferingAccounts {
     }
 
     /// The level of an input; `None` without limits on inputs.
-    pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
+    pub(crate) fn input(&self, input: usize) -> Option<&MemoryOccupancy> {
         if let Self::Shared(shared) = self { shared.input(input) } else { None }
     }
 

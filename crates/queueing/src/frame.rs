@@ -225,8 +225,8 @@ pub struct Occupancy {
 impl Occupancy {
     /// The bytes in use, and their high-water mark.
     #[inline]
-    pub const fn level(&self) -> MemoryLevel {
-        MemoryLevel { bytes: self.bytes, bytes_max: self.bytes_max }
+    pub const fn level(&self) -> MemoryOccupancy {
+        MemoryOccupancy { bytes: self.bytes, bytes_max: self.bytes_max }
     }
 
     #[inline]
@@ -257,14 +257,14 @@ impl Occupancy {
 
 /// The occupancy of a pool or an input, and its high-water mark, in bytes of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MemoryLevel {
+pub struct MemoryOccupancy {
     /// Bytes in use, bookkeeping and cell rounding included.
     pub bytes: u64,
     /// The largest [`Self::bytes`]; a frame counts from its admission.
     pub bytes_max: u64,
 }
 
-impl MemoryLevel {
+impl MemoryOccupancy {
     #[inline]
     pub(crate) fn remove(&mut self, charges: u64) {
         assert!(charges <= self.bytes, "memory released that was never taken");

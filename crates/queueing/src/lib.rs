@@ -130,7 +130,8 @@ pub use dynamic_threshold::DynamicThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{
-    AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCharge, FrameCount, MemoryLevel, Occupancy, Verdict,
+    AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCharge, FrameCount, MemoryOccupancy, Occupancy,
+    Verdict,
 };
 pub use layout::{Layout, LayoutError, PORTS_MAX};
 pub use link::{InService, OutputLink, Passage};

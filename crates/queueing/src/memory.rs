@@ -8,7 +8,7 @@ use fanin_units::{Bytes, Instant};
 use crate::aqm::Aqm;
 use crate::buffering::BufferingAccounts;
 use crate::dedicated::OutputBuffer;
-use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryOccupancy, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 
 /// A frame that takes memory of a switch.
@@ -201,7 +201,7 @@ impl Memory {
     }
 
     /// The occupancy of an input port; `None` without input limits.
-    pub fn input(&self, input: usize) -> Option<&MemoryLevel> {
+    pub fn input(&self, input: usize) -> Option<&MemoryOccupancy> {
         self.shared.input(input)
     }
 
@@ -210,7 +210,7 @@ impl Memory {
     /// # Panics
     /// If there is no such pool.
     #[inline]
-    pub fn pool(&self, pool: usize) -> &MemoryLevel {
+    pub fn pool(&self, pool: usize) -> &MemoryOccupancy {
         self.shared.pool(pool).level()
     }
 

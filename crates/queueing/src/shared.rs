@@ -12,7 +12,7 @@ use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
 use crate::buffering::BufferingSettings;
-use crate::frame::{AdmissionLimit, MemoryLevel};
+use crate::frame::{AdmissionLimit, MemoryOccupancy};
 use crate::layout::{Layout, LayoutError};
 
 /// The pool that a frame is charged to.
@@ -198,7 +198,7 @@ impl SharedAccounts {
     }
 
     /// The occupancy of an input port; `None` without input limits.
-    pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
+    pub(crate) fn input(&self, input: usize) -> Option<&MemoryOccupancy> {
         self.limits_inputs.then(|| self.inputs[input].level())
     }
 

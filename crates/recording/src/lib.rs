@@ -34,6 +34,6 @@ pub use ring_bins::RingVisitor;
 pub use samples::{QueueState, SAMPLES_MAX};
 pub use steps::StepTimes;
 pub use tables::EndStats;
-pub use timeline::PortLevel;
+pub use timeline::PortOccupancy;
 pub use totals::{EndpointCounts, RunTotals};
 pub use trace::{CollectedEvent, MessageStep};

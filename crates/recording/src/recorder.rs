@@ -7,7 +7,7 @@ use crate::capture::FrameSeen;
 use crate::losses::LossLog;
 use crate::ring_bins::RingVisitor;
 use crate::samples::{QueueState, SampledQueues, WindowSample, note_windows};
-use crate::timeline::{PortLevel, TimelineRecorder};
+use crate::timeline::{PortOccupancy, TimelineRecorder};
 use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
 
 /// The ways in which the techniques of a run hold data back: causes of a late event.
@@ -71,7 +71,7 @@ impl Recorder {
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortLevel,
+        level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortOccupancy,
     ) {
         self.timeline.close_until(time, [frames, payload], level);
     }

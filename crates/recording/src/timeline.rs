@@ -19,7 +19,7 @@ const ROWS_MAX: usize = 128;
 
 /// The state of an output in the timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortLevel {
+pub struct PortOccupancy {
     /// Bytes that wait now.
     pub bytes: u64,
     /// High-water mark since the warm-up, in bytes.
@@ -146,7 +146,7 @@ impl TimelineRecorder {
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        mut level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortLevel,
+        mut level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortOccupancy,
     ) {
         while self.due < time {
             let (due, place) = (self.due, [self.bin, BINS]);
@@ -171,7 +171,7 @@ impl TimelineRecorder {
     }
 
     /// Samples the present queues: those of all outputs if enough frames have arrived, otherwise the fullest.
-    fn look(&mut self, arrived: u64, mut level: impl FnMut(PortIndex) -> PortLevel) {
+    fn look(&mut self, arrived: u64, mut level: impl FnMut(PortIndex) -> PortOccupancy) {
         if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
             for place in 0..self.hot.len() {
                 let port = self.hot[place];
@@ -199,8 +199,8 @@ impl TimelineRecorder {
     }
 
     /// Samples one output; returns the bytes that wait there.
-    fn look_at(&mut self, port: PortIndex, level: PortLevel) -> u64 {
-        let PortLevel { bytes, bytes_max, delivered } = level;
+    fn look_at(&mut self, port: PortIndex, level: PortOccupancy) -> u64 {
+        let PortOccupancy { bytes, bytes_max, delivered } = level;
         let known = &mut self.known_max[port as usize];
         let noted = if bytes_max > *known { bytes_max.max(bytes) } else { bytes };
         *known = bytes_max.max(*known);
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn payload_is_noted_in_the_bins_of_its_port() {
-        let level = |delivered: u64, bytes: u64| PortLevel { bytes, bytes_max: bytes, delivered };
+        let level = |delivered: u64, bytes: u64| PortOccupancy { bytes, bytes_max: bytes, delivered };
         let mut timeline = TimelineRecorder::new(480, vec![0, 1], 2);
         // The second port never holds anything, and has no bins.
         timeline.close_until(3, [32, 90], |at, port, _| level(30 * at, u64::from(port == 0)));

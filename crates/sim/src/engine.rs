@@ -1,8 +1,8 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
 use fanin_network::{Network, PortIndex};
-use fanin_queueing::MemoryLevel;
-use fanin_recording::{EndpointCounts, MessageStep, PortLevel, RingVisitor, RunTotals};
+use fanin_queueing::MemoryOccupancy;
+use fanin_recording::{EndpointCounts, MessageStep, PortOccupancy, RingVisitor, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant, wire};
 
@@ -209,9 +209,9 @@ impl Engine {
     }
 
     /// Returns the state of a switch's port for the timeline, and passes each of the port's rings to `rings`.
-    pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortLevel {
-        let MemoryLevel { bytes, bytes_max } = self.fabric.port_level(at, port, rings);
-        PortLevel { bytes, bytes_max, delivered: self.port_payload[port as usize] }
+    pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortOccupancy {
+        let MemoryOccupancy { bytes, bytes_max } = self.fabric.port_level(at, port, rings);
+        PortOccupancy { bytes, bytes_max, delivered: self.port_payload[port as usize] }
     }
 
     /// Handles the arrival of the first frame on a port's link.

@@ -8,7 +8,7 @@
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_dataflow::Random;
-use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryLevel, OutputBuffer, Passage};
+use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryOccupancy, OutputBuffer, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
@@ -407,13 +407,13 @@ impl Fabric {
         now: u64,
         index: PortIndex,
         visit: &mut RingVisitor<'_>,
-    ) -> MemoryLevel {
+    ) -> MemoryOccupancy {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
             queue.visit_rings(visit);
-            return MemoryLevel { bytes: queue.bytes(), bytes_max: queue.bytes_max() };
+            return MemoryOccupancy { bytes: queue.bytes(), bytes_max: queue.bytes_max() };
         }
-        self.buffer(index).map_or_else(MemoryLevel::default, |buffer| buffer.occupancy().level())
+        self.buffer(index).map_or_else(MemoryOccupancy::default, |buffer| buffer.occupancy().level())
     }
 
     /// Returns the frames that have arrived over any link.

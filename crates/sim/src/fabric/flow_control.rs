@@ -17,7 +17,7 @@ pub(super) const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
-    /// The memory for the frames of all outputs of the switch, under its buffer scheme.
+    /// The memory for the frames of all outputs of the switch, under its buffering scheme.
     memory: Memory,
     /// True if only bulk data count as ingress occupancy (priority flow control).
     counts_bulk_only: bool,
