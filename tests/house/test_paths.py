@@ -1,4 +1,4 @@
-"""Files of this repository that its pages name exist.
+"""Files of this repository that its pages name exist, and hold what the pages say.
 
 `python tests/house/test_paths.py` prints each name that stands for no file, with its page.
 """
@@ -22,6 +22,8 @@ USERS_PAGES = tuple(
 # A path in backticks, or the name of a source file in a figure.
 QUOTED = re.compile(r"`([\w.*/<>-]+)`")
 FILE = re.compile(r"[\w/-]*\w\.(?:rs|py|sh|toml|md|json)\b")
+# A name of the code, and the source file that holds it.
+PLACED = re.compile(r"`(\w[\w:]*)` in\s+`(crates/[\w/-]+\.rs)`")
 # A file that the reader of a recipe is to create, or that a build makes.
 TO_CREATE = re.compile(r"NAME|<\w+>|^target/")
 
@@ -54,6 +56,15 @@ def missing() -> list[tuple[str, str]]:
     ]
 
 
+def misplaced(text: str) -> list[tuple[str, str]]:
+    """Return each name that a text places into a file without it."""
+    return [
+        (name, file)
+        for name, file in PLACED.findall(text)
+        if not re.search(rf"\b{name.split('::')[-1]}\b", (ROOT / file).read_text())
+    ]
+
+
 def is_ours(name: str, folders: set[str]) -> bool:
     """Return whether a path is of this repository: a source in Rust, or below one of its folders."""
     return name.endswith(".rs") or ("/" in name and name.split("/")[0] in folders)
@@ -72,6 +83,23 @@ def test_a_missing_file_is_found() -> None:
     folders = {"crates", "tests"}
     assert all(is_ours(name, folders) for name in ("tests/port.rs", "none.rs", "tests/none/run.py"))
     assert not any(is_ours(name, folders) for name in ("rack.toml", "tools/testing", "choose.py"))
+
+
+def test_recipes_name_what_their_files_hold() -> None:
+    text = (ROOT / "docs" / "CONTRIBUTING.md").read_text()
+    assert len(PLACED.findall(text)) >= 10
+    assert not misplaced(text), f"these files hold no such name: {misplaced(text)}"
+    plan = "crates/world/src/plan.rs"
+    false = f"Add it to `Fault` in\n  `{plan}`, and to `Config::layout` in `{plan}`."
+    assert misplaced(false) == [(name, plan) for name in ("Fault", "Config::layout")]
+
+
+def test_pages_say_how_long_harnesses_run() -> None:
+    set_to = re.search(r"^export FANIN_FUZZ_SECONDS=(\d+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert set_to
+    said = re.search(r"`\.ci/run` gives each (.+?),", (ROOT / "fuzz" / "README.md").read_text())
+    listed = re.search(r"in continuous integration (.+?);", (ROOT / "docs" / "switch.md").read_text())
+    assert [match and match[1] for match in (said, listed)] == [f"{set_to[1]} s"] * 2
 
 
 if __name__ == "__main__":
