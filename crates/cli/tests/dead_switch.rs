@@ -106,4 +106,7 @@ fn the_death_of_the_switch_ends_an_incast_with_a_summary() {
     let summary = std::fs::read(folder.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     assert!(summary.get("tcp").is_none(), "{}", summary["tcp"]);
+    assert!(summary["requests"].get("timeouts_mean").is_none(), "{}", summary["requests"]);
+    let rounds = fanin_report::read(folder.path()).unwrap().records.events;
+    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.timeouts.is_none()), "{rounds:?}");
 }

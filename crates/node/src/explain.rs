@@ -135,10 +135,9 @@ pub fn explain(
         ));
     }
     if let Some(row) = row {
-        if row.timeouts > 0 {
+        if let Some(timeouts) = row.timeouts.filter(|&timeouts| timeouts > 0) {
             reasons.push(format!(
-                "TCP waited for {} retransmission timeouts on connections that carried it.",
-                row.timeouts
+                "TCP waited for {timeouts} retransmission timeouts on connections that carried it."
             ));
         }
         reasons.extend(smallest_window(tables, row));
@@ -447,7 +446,7 @@ mod tests {
         let row = |id, time| EventRow {
             id,
             collection_time_ps: Some(time),
-            timeouts: id / 7,
+            timeouts: Some(id / 7),
             ..EventRow::default()
         };
         let rows = [row(5, TEN), row(6, TEN), row(7, 6 * TEN)];

@@ -144,7 +144,7 @@ fn note(
                 row.outcome = EventOutcome::Collected;
             }
         }
-        EventStep::TimedOut { times } => row.timeouts += u64::from(times),
+        EventStep::TimedOut { times } => row.add_timeouts(u64::from(times)),
         EventStep::Missing { fragments, .. } => tables.missing += u64::from(fragments),
         EventStep::Reassigned { .. } => tables.reassigned += 1,
         EventStep::Completed { outcome, .. } => {

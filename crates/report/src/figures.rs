@@ -106,10 +106,10 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
     let mut figures = EventCounts::default();
     let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
     let mut ids = Vec::new();
-    let mut timeouts = 0u64;
+    let mut timeouts = Some(0u64);
     for row in rows {
         figures.assigned += 1;
-        timeouts += row.timeouts;
+        timeouts = add_known(timeouts, row.timeouts);
         if row.last_byte_ps.is_some() {
             figures.collected += 1;
             ids.push(row.id);
@@ -129,10 +129,15 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
     if decided {
         (figures.accepted, figures.rejected, figures.stored) = (Some(accepted), Some(rejected), Some(stored));
     }
-    figures.timeouts_mean = mean(timeouts, figures.assigned);
+    figures.timeouts_mean = timeouts.and_then(|sum| mean(sum, figures.assigned));
     ids.sort_unstable();
     figures.duplicated = ids.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
     figures
+}
+
+/// Returns a sum, which is unknown if a part of it is.
+fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+    sum.zip(more).map(|(sum, more)| sum + more)
 }
 
 fn mean(sum: u64, of: u64) -> Option<f64> {
@@ -244,17 +249,20 @@ impl Summary {
     pub fn fill_requests(&mut self, rows: &[EventRow], span: Span, collectors: u32) {
         let completed = within(rows, span).filter(|row| row.collection_time_ps.is_some()).count() as u64;
         let time_ms = collection_times(rows, span);
-        let (rounds, timeouts) =
-            within(rows, span).fold((0, 0), |(rounds, sum), row| (rounds + 1, sum + row.timeouts));
-        let timeouts_mean = mean(timeouts, rounds);
+        let (rounds, timeouts) = within(rows, span)
+            .fold((0, Some(0)), |(rounds, sum), row| (rounds + 1, add_known(sum, row.timeouts)));
+        let timeouts_mean = timeouts.and_then(|sum| mean(sum, rounds));
         self.requests = Some(RequestCounts { completed, time_ms, deadlines_met: None, timeouts_mean });
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
         self.fill_span(span);
     }
 
-    /// Clears the timeouts of events and rounds, for sources that do not count them and write 0 into the column.
-    pub fn forget_timeouts(&mut self) {
+    /// Clears the timeouts of events and rounds, also those of their rows. For sources that do not count them all.
+    pub fn forget_timeouts(&mut self, rows: &mut [EventRow]) {
+        for row in rows {
+            row.timeouts = None;
+        }
         if let Some(events) = &mut self.events {
             events.timeouts_mean = None;
         }
@@ -314,10 +322,10 @@ mod tests {
     #[test]
     fn the_warm_up_is_left_out() {
         let rows = [
-            EventRow { timeouts: 9, ..collected(1, 0, 500) }, // Assigned in the warm-up, completed while measuring.
+            EventRow { timeouts: Some(9), ..collected(1, 0, 500) }, // Assigned in the warm-up, completed while measuring.
             collected(2, 100, 20),
-            EventRow { timeouts: 2, ..collected(3, 200, 30) },
-            EventRow { timeouts: 1, ..collected(4, 300, 40) },
+            EventRow { timeouts: Some(2), ..collected(3, 200, 30) },
+            EventRow { timeouts: Some(1), ..collected(4, 300, 40) },
             collected(5, 1000, 20), // Completed after the end.
             EventRow { id: 6, assigned_ps: 400 * MS, outcome: EventOutcome::Lost, ..EventRow::default() },
         ];
@@ -342,7 +350,7 @@ mod tests {
         let lost = |id, at_ms| EventRow {
             id,
             assigned_ps: at_ms * MS,
-            timeouts: 7,
+            timeouts: Some(7),
             outcome: EventOutcome::Lost,
             ..EventRow::default()
         };

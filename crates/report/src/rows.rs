@@ -65,7 +65,7 @@ impl EventOutcome {
 }
 
 /// One event, or one request of a barrier-synchronised workload (`events.parquet`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
     /// Level-1 ID, or the request's number.
     pub id: u64,
@@ -82,8 +82,8 @@ pub struct EventRow {
     /// Least time for the same bytes, if the collector's link carried nothing else and the event waited only for its shortest
     /// response delay. Absent if unknown.
     pub ideal_ps: Option<u64>,
-    /// Retransmission timeouts on connections that had messages of this event to deliver.
-    pub timeouts: u64,
+    /// Retransmission timeouts on connections that had messages of this event to deliver; absent where they cannot be known.
+    pub timeouts: Option<u64>,
     /// Number of the collector.
     pub collector: u32,
     /// Number of the collector's rack.
@@ -92,6 +92,40 @@ pub struct EventRow {
     pub unit: u32,
     /// Outcome of the event.
     pub outcome: EventOutcome,
+}
+
+impl Default for EventRow {
+    /// Returns an event of which nothing has happened. Its timeouts are counted, and 0.
+    fn default() -> Self {
+        Self {
+            id: 0,
+            size_bytes: 0,
+            assigned_ps: 0,
+            first_request_ps: None,
+            last_byte_ps: None,
+            collection_time_ps: None,
+            ideal_ps: None,
+            timeouts: Some(0),
+            collector: 0,
+            rack: 0,
+            unit: 0,
+            outcome: EventOutcome::default(),
+        }
+    }
+}
+
+impl EventRow {
+    /// Adds timeouts to those counted so far.
+    pub const fn add_timeouts(&mut self, more: u64) {
+        if let Some(timeouts) = &mut self.timeouts {
+            *timeouts += more;
+        }
+    }
+
+    /// Returns true if timeouts were counted for this event.
+    pub fn has_timeouts(&self) -> bool {
+        self.timeouts > Some(0)
+    }
 }
 
 /// A watched queue at one moment (`queues.parquet`); rows of one queue follow each other in time.

@@ -448,7 +448,7 @@ mod tests {
             id: u64, size_bytes in TIME, assigned_ps in TIME, collector: u32, rack: u32, unit: u32,
             first_request_ps in prop::option::of(TIME), last_byte_ps in prop::option::of(TIME),
             collection_time_ps in prop::option::of(TIME), ideal_ps in prop::option::of(TIME),
-            timeouts in TIME, outcome in 0..EventOutcome::ALL.len(),
+            timeouts in prop::option::of(TIME), outcome in 0..EventOutcome::ALL.len(),
         ) -> EventRow {
             EventRow {
                 id, size_bytes, assigned_ps, first_request_ps, last_byte_ps, collection_time_ps, ideal_ps,

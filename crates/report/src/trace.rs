@@ -238,13 +238,13 @@ impl<W: Write> TraceWriter<W> {
 
     fn event(&mut self, row: &EventRow) -> io::Result<()> {
         let (process, thread) = (collector_process(row.collector), thread(row.unit));
-        let category = if row.timeouts > 0 { "event,timeout" } else { "event" };
+        let category = if row.has_timeouts() { "event,timeout" } else { "event" };
         let name = format!("event {}", row.id);
+        let timeouts = row.timeouts.map_or_else(String::new, |count| format!(r#""timeouts":{count},"#));
         let details = format!(
-            r#"{{"id":{},"size_bytes":{},"timeouts":{},"outcome":"{}"}}"#,
+            r#"{{"id":{},"size_bytes":{},{timeouts}"outcome":"{}"}}"#,
             row.id,
             row.size_bytes,
-            row.timeouts,
             row.outcome.name()
         );
         let Some(last) = row.last_byte_ps else {
@@ -319,7 +319,7 @@ mod tests {
             last_byte_ps: Some(5_001_800),
             collector: 3,
             unit: 1,
-            timeouts: 2,
+            timeouts: Some(2),
             ..EventRow::default()
         };
         let unfinished = EventRow { id: 5, assigned_ps: 7, collector: 3, ..EventRow::default() };

@@ -209,7 +209,7 @@ fn measured(loaded: &Loaded, outcome: RunOutcome) -> PointResult {
     let mut times_ms: Vec<f64> =
         rows.iter().filter_map(|row| row.collection_time_ps).map(|ps| ps as f64 / 1e9).collect();
     times_ms.sort_by(f64::total_cmp);
-    let timeouts = rows.iter().map(|row| row.timeouts).collect();
+    let timeouts = rows.iter().filter_map(|row| row.timeouts).collect();
     let mut watched: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for row in outcome.records.queues.iter().filter(|row| row.time_ps >= from) {
         watched.entry(row.queue.to_string()).or_default().push(row.queue_bytes);

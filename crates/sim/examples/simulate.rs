@@ -34,8 +34,8 @@ fn main() -> ExitCode {
                 below(40),
                 below(200),
                 below(700),
-                share(&|row| row.timeouts > 0),
-                share(&|row| row.timeouts > 1)
+                share(&fanin_report::EventRow::has_timeouts),
+                share(&|row| row.timeouts > Some(1))
             );
             for row in &outcome.records.windows {
                 let ms = row.time_ps as f64 / 1e9;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
                         row.id,
                         ms(row.assigned_ps),
                         row.collection_time_ps.map_or(f64::NAN, ms),
-                        row.timeouts
+                        row.timeouts.unwrap_or_default()
                     );
                 }
                 for row in &outcome.records.flows {

@@ -45,7 +45,8 @@ pub struct SenderResult {
 /// The figures of a run of a barrier workload.
 #[derive(Debug, Clone, Default)]
 pub struct BarrierResult {
-    /// One row for each completed round; its times are picoseconds since `start_unix_us`.
+    /// One row for each completed round; its times are picoseconds since `start_unix_us`. Its timeouts are absent if the
+    /// figures of a sender are missing.
     pub rows: Vec<EventRow>,
     /// One row for each sender, over the measured rounds.
     pub flows: Vec<FlowRow>,
@@ -101,7 +102,7 @@ pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, 
         first_request_ps: Some(start),
         last_byte_ps: Some(end),
         collection_time_ps: Some(end - start),
-        timeouts: timeouts.get(&round).copied().unwrap_or_default(),
+        timeouts: is_whole.then(|| timeouts.get(&round).copied().unwrap_or_default()),
         outcome: EventOutcome::Collected,
         ..EventRow::default()
     };
@@ -114,4 +115,39 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, BarrierError> {
     let bytes = fs::read(path).map_err(|source| BarrierError::file(path, source))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| BarrierError::Garbled { path: path.to_owned(), text: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_report::{Span, Summary};
+    use fanin_scenario::Scenario;
+    use fanin_units::Instant;
+
+    use super::*;
+
+    #[test]
+    fn timeouts_are_unknown_without_the_figures_of_a_sender() {
+        let folder = std::env::temp_dir().join(format!("fanin-barrier-result-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let write = |file: &str, text: String| fs::write(folder.join(file), text).unwrap();
+        let rounds = AggregatorResult { start_unix_us: 7, rounds: vec![(0, 10), (10, 30)] };
+        write(AGGREGATOR_FILE, serde_json::to_string(&rounds).unwrap());
+        let mut scenario = Scenario::default();
+        scenario.workload.senders = 2;
+        let timeouts = || {
+            let rows = read_result(&folder, &scenario).unwrap().rows;
+            let mut summary = Summary::new(fanin_report::ResultKind::Run, "0", Default::default());
+            let span = Span { from: Instant::new(0), until: Instant::new(100) };
+            summary.fill_requests(&rows, span, 1);
+            let each: Vec<Option<u64>> = rows.iter().map(|row| row.timeouts).collect();
+            (each, summary.requests.unwrap().timeouts_mean)
+        };
+        let sent =
+            |timeouts| serde_json::to_string(&SenderResult { timeouts, ..SenderResult::default() }).unwrap();
+        write(&sender_file(0), sent(vec![(1, 3)]));
+        assert_eq!(timeouts(), (vec![None, None], None));
+        write(&sender_file(1), sent(Vec::new()));
+        assert_eq!(timeouts(), (vec![Some(0), Some(3)], Some(1.5)));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -42,7 +42,7 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
                 last_byte_ps: Some(id * 2 * MS + time),
                 collection_time_ps: Some(time),
                 ideal_ps: Some(ideal_ps),
-                timeouts,
+                timeouts: Some(timeouts),
                 collector: (id % 39) as u32,
                 outcome: EventOutcome::Collected,
                 ..EventRow::default()
@@ -65,7 +65,7 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
             });
         }
     }
-    let timeouts = events.iter().map(|event| event.timeouts).sum();
+    let timeouts = events.iter().filter_map(|event| event.timeouts).sum();
     let flows: Vec<FlowRow> = vec![FlowRow {
         flow: 1,
         source: "ros-1".into(),

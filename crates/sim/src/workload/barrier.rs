@@ -225,7 +225,7 @@ impl MeasuredWorkload for BarrierWorkload {
             last_byte_ps: Some(round.end.get()),
             collection_time_ps: Some((round.end - round.start).get()),
             ideal_ps: Some(self.round.time().get()),
-            timeouts: round.timeouts,
+            timeouts: Some(round.timeouts),
             outcome: EventOutcome::Collected,
             ..EventRow::default()
         };

@@ -48,7 +48,7 @@ impl CutWorkload for BarrierWorkload {
 
     fn joined_rows(partitions: Vec<Self>) -> Vec<EventRow> {
         let mut rows: Vec<EventRow> = partitions.iter().flat_map(Self::rows).collect();
-        rows.iter_mut().for_each(|row| row.timeouts = 0);
+        rows.iter_mut().for_each(|row| row.timeouts = Some(0));
         rows
     }
 }
@@ -64,7 +64,7 @@ impl CutWorkload for Building {
         let mut whole = partitions.swap_remove(first.expect("events are assigned"));
         partitions.iter().for_each(|other| whole.absorb(other));
         let mut rows = whole.rows();
-        rows.iter_mut().for_each(|row| row.timeouts = 0);
+        rows.iter_mut().for_each(|row| row.timeouts = Some(0));
         rows
     }
 }

@@ -225,7 +225,7 @@ fn report(
     }
     counted.fill(&mut summary, fitted);
     if summary.tcp.as_ref().is_none_or(|tcp| tcp.timeouts.is_none()) {
-        summary.forget_timeouts();
+        summary.forget_timeouts(&mut records.events);
     }
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);

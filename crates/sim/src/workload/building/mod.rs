@@ -467,7 +467,7 @@ impl HostWorkload for Building {
         for message in waiting {
             if let Some(event) = message.event().filter(|event| !self.delayed_events.contains(event)) {
                 self.delayed_events.push(event);
-                self.entry(L1Id(event)).0.timeouts += 1;
+                self.entry(L1Id(event)).0.add_timeouts(1);
             }
         }
     }
