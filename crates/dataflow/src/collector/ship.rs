@@ -10,6 +10,8 @@ use crate::{EventStep, EventStream, FragmentPayload, L1Id, Message, Outcome, Pee
 
 /// Pause after every logger has refused.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+/// Most doublings of this pause, for an event that loggers refuse again and again after they received it.
+const REFUSED_DOUBLINGS_MAX: u16 = 4;
 
 impl<P: FragmentPayload> Collector<P> {
     /// Offers a complete event to a logger. Without loggers, it is finished.
@@ -114,8 +116,11 @@ impl<P: FragmentPayload> Collector<P> {
         self.counters.reshipped += u64::from(matches!(slot.phase, Phase::Sent(_)));
         if slot.offers.is_multiple_of(self.config.loggers) {
             slot.phase = Phase::Unshipped;
+            // No logger may ever take the event: its proof may be by a key that none of them has.
+            let rounds = slot.sends / self.config.loggers;
+            let pause = REFUSED_PAUSE * (1 << rounds.saturating_sub(1).min(REFUSED_DOUBLINGS_MAX));
             let key = self.slots.key(index);
-            self.timers.set(later(now, REFUSED_PAUSE), CollectorTimer::OfferAgain(key));
+            self.timers.set(later(now, pause), CollectorTimer::OfferAgain(key));
         } else {
             self.offer(now, index, None);
         }

@@ -12,7 +12,7 @@ pub(crate) fn config() -> CollectorConfig {
     CollectorConfig { units: 2, readouts: vec![12, 4, 0, 8], clear: None, ..CollectorConfig::default() }
 }
 
-fn step(collect: Selection, accept: Ratio) -> CollectionStep {
+pub(crate) fn step(collect: Selection, accept: Ratio) -> CollectionStep {
     CollectionStep { collect, processing_time: Delay::Constant(Duration::from_millis(10)), accept }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn answer(collector: &mut Collector<Bytes>, now: Instant, request: Re
 }
 
 /// Answers all requests, until none is left.
-fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
+pub(crate) fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
     let mut all = Vec::new();
     loop {
         let round = requests(collector);
@@ -93,11 +93,16 @@ fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
 }
 
 /// The peer and name of each message to roles other than readouts.
-fn said(collector: &mut Collector<Bytes>) -> Vec<(Peer, &'static str)> {
+pub(crate) fn said(collector: &mut Collector<Bytes>) -> Vec<(Peer, &'static str)> {
     drain!(collector.poll_transmit()).into_iter().map(|(peer, message)| (peer, message.name())).collect()
 }
 
-fn from_logger(collector: &mut Collector<Bytes>, now: Instant, logger: u16, message: Message<Bytes>) {
+pub(crate) fn from_logger(
+    collector: &mut Collector<Bytes>,
+    now: Instant,
+    logger: u16,
+    message: Message<Bytes>,
+) {
     collector.handle_message(now, Peer::Logger(logger), message).unwrap();
 }
 
@@ -388,51 +393,6 @@ fn fragments_that_a_readout_does_not_have_are_counted() {
     let message = Message::Answer { tag, event, missing, payload: Bytes::new(9_000) };
     collector.handle_message(ms(1), Peer::Readout(readout), message).unwrap();
     assert_eq!((collector.counters().missing, collector.counters().bytes), (3, 9_000));
-}
-
-#[test]
-fn loggers_take_turns_and_stand_in_for_each_other() {
-    let model = UnitModel::Steps(vec![step(Selection::Rest, Ratio::ONE)]);
-    let clear = Some(ClearConfig { clear_group: 1, delay_max: Duration::ZERO });
-    let mut collector = connected(CollectorConfig { model, loggers: 2, clear, ..config() });
-    let accept = |collector: &mut Collector<Bytes>, now: u64, event| {
-        assign(collector, ms(now), event, 0);
-        answer_all(collector, ms(now));
-        collector.handle_deadline(ms(now + 10));
-    };
-    let event = L1Id(1);
-    accept(&mut collector, 0, 1);
-    assert!(said(&mut collector).contains(&(Peer::Logger(0), "offer")));
-    from_logger(&mut collector, ms(11), 0, Message::Grant { event });
-    assert_eq!(said(&mut collector), [(Peer::Logger(0), "event")]);
-    // The logger is lost with the event: the other one gets an offer, and nothing is cleared before the event is on its
-    // disk.
-    collector.handle_closed(ms(12), Peer::Logger(0));
-    collector.handle_closed(ms(12), Peer::Logger(0));
-    assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);
-    from_logger(&mut collector, ms(13), 1, Message::Refuse { event });
-    assert_eq!(said(&mut collector), []);
-    assert_eq!(collector.waits().collect::<Vec<_>>(), [(event, WaitsFor::Logger(None))]);
-    // All loggers refused: it offers again after a pause.
-    assert_eq!(collector.poll_deadline(), Some(ms(113)));
-    collector.handle_deadline(ms(113));
-    assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);
-    from_logger(&mut collector, ms(114), 1, Message::Grant { event });
-    drain!(collector.poll_transmit());
-    from_logger(&mut collector, ms(115), 1, Message::Stored { event, stream: EventStream::Physics });
-    let end = said(&mut collector);
-    assert_eq!(end.iter().filter(|(_, name)| *name == "clear").count(), 4);
-    assert!(end.contains(&(Peer::Supervisor, "done")));
-    assert_eq!(collector.counters().reshipped, 1);
-    // A grant for an event that is no longer here is answered with a withdrawal.
-    from_logger(&mut collector, ms(116), 1, Message::Grant { event });
-    assert_eq!(said(&mut collector), [(Peer::Logger(1), "withdraw")]);
-    // Without any logger, events wait for one.
-    collector.handle_closed(ms(120), Peer::Logger(1));
-    accept(&mut collector, 120, 2);
-    assert!(!said(&mut collector).iter().any(|(peer, _)| matches!(peer, Peer::Logger(_))));
-    collector.handle_connected(ms(150), Peer::Logger(0));
-    assert_eq!(said(&mut collector), [(Peer::Logger(0), "offer")]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod collector;
 mod logger;
 mod readout;
 mod reminders;
+mod shipping;
 mod supervisor;
 mod unwritable;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fanin_dataflow::{EventRecord, Logger, Message, Peer, Unexpected};
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 use super::settings;
 use crate::config::System;
@@ -15,6 +15,31 @@ use crate::proof::AssignmentProofs;
 use crate::store::{DiskState, EventStore, LastAcknowledged, StoreConfig, Stored};
 use crate::wake::Wake;
 
+/// Time between two log lines about events that were never assigned.
+const UNASSIGNED_LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// Counts the refused events that were never assigned. Collectors send such an event again and again: few have a log line.
+#[derive(Debug, Default)]
+struct UnassignedEvents {
+    total: u64,
+    /// Events since the last log line.
+    unlogged: u64,
+    logged_at: Option<Instant>,
+}
+
+impl UnassignedEvents {
+    /// Counts an event. Returns the number of events since the last log line if the next one is due.
+    fn handle_refused(&mut self, now: Instant) -> Option<u64> {
+        self.total += 1;
+        self.unlogged += 1;
+        let is_due = self.logged_at.is_none_or(|at| now >= at + UNASSIGNED_LOG_EVERY);
+        is_due.then(|| {
+            self.logged_at = Some(now);
+            std::mem::take(&mut self.unlogged)
+        })
+    }
+}
+
 /// Runs the logger's state machine over connections and files.
 pub struct LoggerNode {
     logger: Logger<Data>,
@@ -22,7 +47,7 @@ pub struct LoggerNode {
     proofs: AssignmentProofs,
     /// Refusals of events without a valid proof of their assignment.
     refusals: VecDeque<(Peer, Message<Data>)>,
-    unassigned: u64,
+    unassigned: UnassignedEvents,
     disk: DiskState,
     is_stopping: bool,
     /// Keeps a second logger of this number away from the files. Dropped last: the store still finishes files.
@@ -62,7 +87,7 @@ impl LoggerNode {
             store,
             proofs,
             refusals,
-            unassigned: 0,
+            unassigned: UnassignedEvents::default(),
             disk: DiskState::default(),
             is_stopping: false,
             _lock: lock,
@@ -91,9 +116,10 @@ impl RoleNode for LoggerNode {
             Message::Event { event, stream, missing, payload } => match self.proofs.verify(event, &payload) {
                 Some(payload) => Message::Event { event, stream, missing, payload },
                 None => {
-                    let reason = "its proof is by none of this logger's keys";
-                    tracing::error!(%peer, event = event.0, reason, "refused an event that was never assigned");
-                    self.unassigned += 1;
+                    if let Some(events) = self.unassigned.handle_refused(now) {
+                        let reason = "its proof is by none of this logger's keys";
+                        tracing::error!(%peer, event = event.0, reason, events, "refused an event that was never assigned");
+                    }
                     self.refusals.push_back((peer, Message::Refuse { event }));
                     Message::Withdraw { event }
                 }
@@ -176,7 +202,7 @@ impl RoleNode for LoggerNode {
         metrics::set(&metrics.store_failed, counters.failed);
         metrics::set(&metrics.stand_ins, counters.stand_ins);
         metrics::set(&metrics.offers_refused, counters.refused);
-        metrics::set(&metrics.unassigned, self.unassigned);
+        metrics::set(&metrics.unassigned, self.unassigned.total);
         metrics::level(&metrics.damaged_copies, self.store.damaged_copies() as u64);
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::level(&metrics.disk_full, u64::from(self.disk == DiskState::Full));
@@ -189,6 +215,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn a_flood_of_unassigned_events_has_few_lines() {
+        let mut unassigned = UnassignedEvents::default();
+        let at = |ms: u64| Instant::START + Duration::from_millis(ms);
+        let lines: Vec<u64> = (0..61_000).filter_map(|ms| unassigned.handle_refused(at(ms))).collect();
+        assert_eq!((lines, unassigned.total), (vec![1, 30_000, 30_000], 61_000));
+    }
 
     #[test]
     fn a_second_logger_of_one_number_leaves_the_files_of_the_first_alone() {
