@@ -211,7 +211,7 @@ pub(crate) enum Failure {
     HungReadouts {
         /// Number of missing fragments.
         missing: u64,
-        /// The readouts that hung, or were ended by force.
+        /// The readouts that hung, waited for a disk, or were ended by force.
         readouts: String,
     },
     /// The network of a live run cannot be built, or its switches do not run.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::activity::{ActivitySample, ActivityWatch, ProcessActivity};
 use super::restart::RestartPlan;
 use crate::config::Role;
 
@@ -16,21 +17,59 @@ pub(super) struct ChildProcess {
     pub(super) name: String,
     child: Option<Child>,
     plan: RestartPlan,
-    activity: ChildActivity,
+    activity: ActivityWatch,
+    /// True from a kill until the process has ended.
+    is_killed: bool,
 }
 
-/// Last observed activity of a process's main thread: its context switches, and when they last changed.
-#[derive(Debug, Clone, Copy)]
-struct ChildActivity {
-    switches: u64,
-    at: Instant,
+/// Time within which a killed process must end. One that waits for a disk ends only when the disk answers.
+const KILL_MAX: Duration = Duration::from_secs(2);
+/// Time between two looks at a killed process.
+const KILL_TURN: Duration = Duration::from_millis(1);
+
+/// A process that can be killed.
+trait KillableProcess {
+    fn kill(&mut self);
+    fn has_ended(&mut self) -> bool;
+}
+
+impl KillableProcess for Child {
+    fn kill(&mut self) {
+        // The process may have ended.
+        let _ = Child::kill(self);
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.try_wait(), Ok(None))
+    }
+}
+
+/// Kills a process, and waits for its end, for `limit` at most. Returns true if it has ended.
+fn kill_within(process: &mut impl KillableProcess, limit: Duration) -> bool {
+    process.kill();
+    let until = Instant::now() + limit;
+    while !process.has_ended() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(KILL_TURN);
+    }
+    true
 }
 
 impl ChildProcess {
     /// Returns a process that was just started.
     pub(super) fn new(role: Role, index: u16, name: String, child: Child, now: Instant) -> Self {
-        let activity = ChildActivity { switches: 0, at: now };
-        Self { role, index, name, child: Some(child), plan: RestartPlan::new(now), activity }
+        let activity = ActivityWatch::new(now);
+        Self {
+            role,
+            index,
+            name,
+            child: Some(child),
+            plan: RestartPlan::new(now),
+            activity,
+            is_killed: false,
+        }
     }
 
     /// Returns the PID; `None` while the process does not run.
@@ -85,7 +124,12 @@ impl ChildProcess {
         assert!(self.child.is_none(), "{} runs", self.name);
         self.child = Some(child);
         self.plan.handle_started(now);
-        self.activity = ChildActivity { switches: 0, at: now };
+        self.forget_activity(now);
+    }
+
+    /// Returns true if the process that ended was killed before, once.
+    pub(super) fn take_killed(&mut self) -> bool {
+        std::mem::take(&mut self.is_killed)
     }
 
     /// Cancels a planned restart.
@@ -100,34 +144,28 @@ impl ChildProcess {
         }
     }
 
-    /// Kills the process, and waits for its end.
-    pub(super) fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
+    /// Kills the process. Returns true if it has ended. If not, it waits for a disk, and ends when the disk answers;
+    /// [`Self::reap`] then returns its status.
+    pub(super) fn kill(&mut self) -> bool {
+        let has_ended = self.child.as_mut().is_none_or(|child| kill_within(child, KILL_MAX));
+        if has_ended {
+            self.child = None;
         }
+        self.is_killed = !has_ended;
+        has_ended
     }
 
-    /// Returns true if the process's main thread has not run for `limit`, because it is stopped or blocked. In normal
-    /// operation, this thread waits 50 ms at most. A thread that waits for the disk does not hang.
-    pub(super) fn hangs(&mut self, now: Instant, limit: Duration) -> bool {
-        let Some(pid) = self.pid() else { return false };
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-        let (switches, waits_for_disk) = switches(&status);
-        if switches != self.activity.switches || waits_for_disk {
-            self.activity = ChildActivity { switches, at: now };
-        }
-        now.saturating_duration_since(self.activity.at) >= limit
+    /// Returns the state of the process.
+    pub(super) fn activity(&mut self, now: Instant, limit: Duration) -> ProcessActivity {
+        let status = self.pid().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/status")).ok());
+        let sample = status.map(|status| ActivitySample::parse(&status));
+        sample.map_or(ProcessActivity::Works, |sample| self.activity.handle_sample(now, sample, limit))
     }
-}
 
-/// Returns the context switches in `/proc/PID/status`, and true if the thread is in uninterruptible sleep (state D).
-fn switches(status: &str) -> (u64, bool) {
-    let mut sum = 0;
-    for line in status.lines().filter(|line| line.contains("ctxt_switches:")) {
-        sum += line.rsplit('\t').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or_default();
+    /// Watches the process anew from now on.
+    pub(super) fn forget_activity(&mut self, now: Instant) {
+        self.activity = ActivityWatch::new(now);
     }
-    (sum, status.lines().any(|line| line.starts_with("State:") && line.contains("D (")))
 }
 
 #[cfg(test)]
@@ -135,6 +173,24 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    /// A process that ends after this number of looks, or never.
+    struct SlowToEnd(Option<u32>);
+
+    impl KillableProcess for SlowToEnd {
+        fn kill(&mut self) {}
+
+        fn has_ended(&mut self) -> bool {
+            self.0 = self.0.map(|looks| looks.saturating_sub(1));
+            self.0 == Some(0)
+        }
+    }
+
+    #[test]
+    fn a_process_that_waits_for_the_disk_does_not_block_its_killer() {
+        assert!(!kill_within(&mut SlowToEnd(None), Duration::from_millis(50)));
+        assert!(kill_within(&mut SlowToEnd(Some(3)), Duration::from_secs(600)));
+    }
 
     #[test]
     fn a_stopped_process_hangs_and_a_running_one_does_not() {
@@ -146,14 +202,14 @@ mod tests {
         for _ in 0..20 {
             now += Duration::from_secs(1);
             std::thread::sleep(Duration::from_millis(60));
-            assert!(!child.hangs(now, limit));
+            assert_eq!(child.activity(now, limit), ProcessActivity::Works);
         }
         child.signal(Signal::STOP);
         std::thread::sleep(Duration::from_millis(60));
         let mut found = false;
         for _ in 0..10 {
             now += Duration::from_secs(1);
-            found |= child.hangs(now, limit);
+            found |= child.activity(now, limit) == ProcessActivity::Hangs;
         }
         child.kill();
         assert!(found);

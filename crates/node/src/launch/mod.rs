@@ -3,6 +3,7 @@
 //! A [`Placement`] decides where processes run. [`Loopback`] runs all of them on this machine; a test network may have a
 //! network namespace for each host.
 
+mod activity;
 mod child;
 mod cpu;
 mod error;
@@ -38,6 +39,7 @@ use error::READY_MAX;
 use follow::JournalFollower;
 use prepare::{OURS, absolute, prepare};
 
+pub use activity::{ActivitySample, ActivityWatch, ProcessActivity, hang_limit};
 pub use cpu::ended_cpu_seconds;
 pub use error::{LaunchError, PROCESSES_MAX};
 pub use lock::FolderLock;
@@ -50,12 +52,8 @@ pub use standby::StandbyTerms;
 /// Time beyond `live.drain` after which a process that was asked to stop is killed.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
-/// A process hangs, and is killed, if its main thread does not run for `live.silence_max` times this factor.
-const HANG_SILENCES: u32 = 3;
-/// Minimum time after which a process counts as hanging, whatever `live.silence_max` is.
-const HANG_MIN: Duration = Duration::from_secs(3);
 /// Interval at which processes are checked and the supervisor's journal is read.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum time for a restarted supervisor to open its journal before it is asked to stop.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
@@ -78,6 +76,7 @@ pub struct LiveSystem<P> {
     ended: BTreeMap<String, u64>,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
+    blocked: BTreeMap<String, u64>,
     /// Quick ends in a row of each process without which the system continued.
     without: BTreeMap<String, u32>,
     _lock: FolderLock,
@@ -160,6 +159,7 @@ impl<P: Placement> LiveSystem<P> {
             ended: BTreeMap::new(),
             killed: Vec::new(),
             hung: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             without: BTreeMap::new(),
             _lock: lock,
         };
@@ -225,6 +225,12 @@ impl<P: Placement> LiveSystem<P> {
     /// Returns the processes that hung, each with the number of times. A process that hangs is killed and restarted.
     pub fn hung(&self) -> &BTreeMap<String, u64> {
         &self.hung
+    }
+
+    /// Returns the processes that waited for a disk for as long as one that hangs, each with the number of times. No signal
+    /// reaches such a process; it goes on when the disk answers.
+    pub fn blocked(&self) -> &BTreeMap<String, u64> {
+        &self.blocked
     }
 
     /// Returns the processes without which the system continued, each with its quick ends in a row.
@@ -357,7 +363,9 @@ impl<P: Placement> LiveSystem<P> {
         let child = &mut self.children[place];
         let name = child.name.clone();
         tracing::warn!(process = name, %status, "a process ended");
-        *self.ended.entry(name.clone()).or_default() += 1;
+        if !child.take_killed() {
+            *self.ended.entry(name.clone()).or_default() += 1;
+        }
         child.plan_restart(now);
         // Exit status 2 means wrong settings before the first event. Later, the files of the run may have been removed.
         let is_hopeless = child.is_given_up() || status.code() == Some(2);
@@ -378,13 +386,32 @@ impl<P: Placement> LiveSystem<P> {
     }
 
     fn end_if_hung(&mut self, place: usize, now: Instant) {
-        let limit = (std_duration(self.system.scenario().live.silence_max) * HANG_SILENCES).max(HANG_MIN);
+        let limit = hang_limit(std_duration(self.system.scenario().live.silence_max));
         let child = &mut self.children[place];
-        if child.hangs(now, limit) {
-            tracing::error!(process = child.name, ?limit, "killed a process that hung; starting it again");
-            *self.hung.entry(child.name.clone()).or_default() += 1;
-            child.kill();
-            child.plan_restart(now);
+        match child.activity(now, limit) {
+            ProcessActivity::Works => {}
+            ProcessActivity::Hangs => {
+                tracing::error!(
+                    process = child.name,
+                    ?limit,
+                    "killed a process that hung; starting it again"
+                );
+                *self.hung.entry(child.name.clone()).or_default() += 1;
+                if child.kill() {
+                    child.plan_restart(now);
+                } else {
+                    // It is started again when it has ended.
+                    child.forget_activity(now);
+                }
+            }
+            ProcessActivity::Blocked => {
+                tracing::error!(
+                    process = child.name,
+                    ?limit,
+                    "a process waits for the disk, and does nothing else"
+                );
+                *self.blocked.entry(child.name.clone()).or_default() += 1;
+            }
         }
     }
 
@@ -505,32 +532,16 @@ impl<P: Placement> LiveSystem<P> {
         (0..self.children.len()).filter(|&place| self.children[place].role == role).collect()
     }
 
-    fn stop_role(&mut self, role: Role, limit: Duration) {
-        let places = self.places(role);
-        for &place in &places {
-            self.children[place].retire();
-            self.children[place].signal(Signal::TERM);
-        }
-        let until = Instant::now() + limit;
-        loop {
-            for &place in &places {
-                let _ = self.children[place].reap();
-            }
-            if places.iter().all(|&place| !self.children[place].is_running()) {
-                return;
-            }
-            if Instant::now() >= until {
-                places.iter().for_each(|&place| self.kill(place));
-                return;
-            }
-            std::thread::sleep(TURN);
-        }
-    }
-
     fn kill(&mut self, place: usize) {
-        if self.children[place].is_running() {
-            self.children[place].kill();
-            self.killed.push(self.children[place].name.clone());
+        let child = &mut self.children[place];
+        if child.is_running() {
+            if !child.kill() {
+                tracing::error!(
+                    process = child.name,
+                    "a killed process waits for the disk, and has not ended"
+                );
+            }
+            self.killed.push(child.name.clone());
         }
     }
 }
@@ -538,6 +549,8 @@ impl<P: Placement> LiveSystem<P> {
 impl<P> Drop for LiveSystem<P> {
     /// Kills all processes that still run.
     fn drop(&mut self) {
-        self.children.iter_mut().for_each(ChildProcess::kill);
+        for child in &mut self.children {
+            child.kill();
+        }
     }
 }

@@ -262,6 +262,8 @@ struct EndedProcesses {
     ended: BTreeMap<String, u64>,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
+    /// Processes that waited for a disk for as long as one that hangs, each with the number of times.
+    blocked: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
     /// Roles of which no process was left at the end.
     absent: Vec<Role>,
@@ -295,6 +297,9 @@ impl EndedProcesses {
         }
         for (process, times) in &self.hung {
             text += &format!("{:<18}{process} hung, and was killed: {times} ×\n", "");
+        }
+        for (process, times) in &self.blocked {
+            text += &format!("{:<18}{process} waited for the disk, and did nothing else: {times} ×\n", "");
         }
         for (process, ends) in &self.without {
             text += &format!("{:<18}{process} ended {ends} times in a row; the run went on without it\n", "");
@@ -346,7 +351,7 @@ impl EndedProcesses {
         if let Some(readouts) = readouts(self.ended.keys().chain(self.without.keys())) {
             return Err(Failure::EndedReadouts { missing, readouts });
         }
-        readouts(self.killed.iter().chain(self.hung.keys()))
+        readouts(self.killed.iter().chain(self.hung.keys()).chain(self.blocked.keys()))
             .map_or(Ok(()), |readouts| Err(Failure::HungReadouts { missing, readouts }))
     }
 }
@@ -387,6 +392,7 @@ fn work<P: Placement>(
         ended: live.ended().clone(),
         killed: live.killed().to_vec(),
         hung: live.hung().clone(),
+        blocked: live.blocked().clone(),
         without: live.without().clone(),
         absent,
         standby: live
@@ -520,6 +526,10 @@ mod tests {
         assert!(
             matches!(failure, Failure::HungReadouts { ref readouts, .. } if readouts == "readout-1, readout-2")
         );
+        let blocked =
+            EndedProcesses { blocked: [("readout-4".to_owned(), 1)].into(), ..EndedProcesses::default() };
+        let failure = judge(&blocked, 2).unwrap_err();
+        assert!(matches!(failure, Failure::HungReadouts { ref readouts, .. } if readouts == "readout-4"));
         // The end of one is not excused by another that hung.
         let both = EndedProcesses { ended: ended("readout-3").ended, ..hung };
         let failure = judge(&both, 2).unwrap_err();
