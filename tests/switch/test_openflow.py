@@ -207,41 +207,58 @@ def departed(network: Network, control: Path) -> dict[str, int]:
     return {ring["name"]: ring["state"]["queue"]["departed"]["frames"] for ring in json.loads(shown)}
 
 
+def remove_filters(network: Network) -> None:
+    for name in HOST_PORTS:
+        space = network.space("host")
+        network.call("ip", "netns", "exec", space, "tc", "qdisc", "delete", "dev", name, "clsact")
+
+
+def kill_switch(network: Network) -> None:
+    network.processes[-1].kill()
+    network.processes[-1].wait(timeout=20)
+
+
+def stop_switch(network: Network) -> None:
+    network.processes[-1].terminate()
+    network.processes[-1].wait(timeout=20)
+
+
 def test_collectors_are_reached_while_our_switch_is_gone(network: Network) -> None:
     description = network.description(FLOWS)
     network.apply(description)
-    script = network.call(network.binary, "switch", "openflow", str(description), "--as", "bypass")
-    network.call("ip", "netns", "exec", network.space("host"), "sh", stdin=script)
+    # The switch installs the kernel's filters itself, without a further step.
     control = start_switch(network, description)
     try:
         transfer(network, "r1", "c1", REDIRECTED)
         assert departed(network, control)["c1"] >= FRAMES_MIN
-        network.processes[-1].kill()
-        network.processes[-1].wait(timeout=20)
+        kill_switch(network)
         transfer(network, "r1", "c1", REDIRECTED)
         transfer(network, "r2", "c2", REDIRECTED)
         control = start_switch(network, description)
         transfer(network, "r1", "c1", REDIRECTED)
         # The frames take the deep queue again, all of them, once each.
         assert FRAMES_MIN <= departed(network, control)["c1"] < 2 * FRAMES_MIN
+        # After a second start there is still one filter.
+        stop_switch(network)
+        transfer(network, "r1", "c1", REDIRECTED)
+        space = network.space("host")
+        filters = network.call("ip", "netns", "exec", space, "tc", "filter", "show", "dev", "pep0", "ingress")
+        assert filters.count("Egress Redirect to device pep0") == 1, filters
     finally:
-        network.processes[-1].terminate()
-        network.processes[-1].wait(timeout=20)
-        for name in HOST_PORTS:
-            network.call(
-                *(
-                    "ip",
-                    "netns",
-                    "exec",
-                    network.space("host"),
-                    "tc",
-                    "qdisc",
-                    "delete",
-                    "dev",
-                    name,
-                    "clsact",
-                )
-            )
+        stop_switch(network)
+        remove_filters(network)
+
+
+def test_collectors_are_reached_before_our_switch_runs(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    script = network.call(network.binary, "switch", "openflow", str(description), "--as", "bypass")
+    network.call("ip", "netns", "exec", network.space("host"), "sh", stdin=script)
+    try:
+        transfer(network, "r1", "c1", REDIRECTED)
+        transfer(network, "r2", "c2", REDIRECTED)
+    finally:
+        remove_filters(network)
 
 
 def test_collectors_are_reached_while_the_machine_of_our_switch_is_gone(
@@ -295,5 +312,5 @@ def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> 
             assert FRAMES_MIN <= queue["departed"]["frames"] < 2 * FRAMES_MIN
             assert (rings[name]["port"], queue["dropped"]) == (port, [])
     finally:
-        network.processes[-1].terminate()
-        network.processes[-1].wait(timeout=20)
+        stop_switch(network)
+        remove_filters(network)

@@ -136,7 +136,7 @@ impl CheckedHybrid {
         let openflow = &self.spec.openflow;
         if self.host_ports > 0 && !openflow.failover && !openflow.bypass {
             let message = "collectors are cut off while the software switch does not run: neither failover nor a bypass is set";
-            let help = "install the script of `--as bypass` and set `openflow.bypass` to true, or set `openflow.failover`";
+            let help = "leave `openflow.bypass` at its default of true, or set `openflow.failover`";
             found.push(document.problem("openflow", message).advise(help));
         }
         if openflow.others == Others::Normal && self.host_ports > 0 && self.spec.host.is_empty() {

@@ -178,6 +178,9 @@ pub fn switch_config(hybrid: &CheckedHybrid) -> String {
             quoted(&port.name),
             quoted(interface)
         );
+        if spec.openflow.bypass {
+            out.push_str("bypass = true\n");
+        }
         if let Some(rate) = port.rate {
             let _ = writeln!(out, "rate = \"{rate}\"");
         }

@@ -50,8 +50,9 @@ pub struct OpenflowSpec {
     /// True if frames to a collector go straight to it while their host port has no link. The switch must support
     /// fast-failover groups. Rules as JSON have none.
     pub failover: bool,
-    /// True if the machine of the software switch runs the script of `--as bypass`: the kernel sends frames back while the switch
-    /// does not run. It changes no rule.
+    /// True if the kernel of the software switch's machine sends frames back while the switch does not run. It changes no rule:
+    /// the configuration of `--as switch` has `bypass` for each port. Before the first start of the switch, the script of
+    /// `--as bypass` installs the same filters.
     pub bypass: bool,
     /// Number of the first of these groups; each redirected collector has one.
     pub group: u32,
@@ -69,7 +70,7 @@ impl Default for OpenflowSpec {
             port_masks: true,
             datapath: 1,
             failover: false,
-            bypass: false,
+            bypass: true,
             group: 0xfa41,
         }
     }

@@ -273,6 +273,7 @@ impl PortSpec {
             tagged: Vec::new(),
             flood: true,
             reflect: false,
+            bypass: false,
             table: 0,
             mac_entries: None,
             storm: StormSpec::default(),
@@ -297,6 +298,12 @@ impl PortSpec {
                 "interface",
                 format!("`{interface}` is not a valid name of an interface"),
             ));
+        }
+        if self.bypass && !(self.reflect && self.interface.is_some()) {
+            let message = "the kernel can send frames back only where the switch does so, by an interface of the kernel";
+            mistakes.push(
+                Mistake::new("bypass", message).help("set `reflect = true` on a port with an `interface`"),
+            );
         }
         if self.queues == Some(0) {
             mistakes.push(Mistake::new("queues", "a port serves at least one queue"));

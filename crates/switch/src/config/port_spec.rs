@@ -63,6 +63,11 @@ pub struct PortSpec {
     /// switch, which forwards.
     #[serde(default)]
     pub reflect: bool,
+    /// AF_XDP, with `reflect`: true to have the kernel send frames back by this port while the switch does not run, past its
+    /// rings. The switch installs a filter for it when it opens the port, which stays: `tc qdisc delete dev INTERFACE clsact`
+    /// removes it.
+    #[serde(default)]
+    pub bypass: bool,
     /// Forwarding table of frames received here: 0 uses learned stations, 1 to 15 only the configured ways of that
     /// table. With such a table the port learns no station, drops no frame for its source, and floods no frame to a
     /// single station. It serves networks with several paths between two hosts.

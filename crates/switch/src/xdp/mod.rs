@@ -5,6 +5,7 @@
 //! a link that ends with the process, so that a crash leaves nothing behind.
 
 mod bpf;
+mod bypass;
 mod device;
 mod error;
 mod port;
@@ -79,6 +80,7 @@ impl XdpPorts {
                 queues: port.queues.map(u32::from),
                 attach: port.attach,
                 copy: port.copy,
+                bypass: port.bypass,
                 slots: SLOTS_MIN,
                 mtu: spec.mtu.get() as u32,
                 area: UmemArea::of(&all[0].pool),

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::bpf::Redirect;
+use super::bypass;
 use super::device::Device;
 use super::error::OpenError;
 use super::queue::{QueueAddress, SLOTS_MAX, Umem, UmemArea, XdpQueue, unless_busy};
@@ -18,6 +19,8 @@ pub(super) struct PortRecipe {
     pub(super) queues: Option<u32>,
     pub(super) attach: Attach,
     pub(super) copy: Copying,
+    /// True to have the kernel send frames back while the switch does not run.
+    pub(super) bypass: bool,
     pub(super) slots: u32,
     pub(super) mtu: u32,
     pub(super) area: UmemArea,
@@ -47,6 +50,12 @@ impl PortRecipe {
 
     /// Opens the queues of an interface, which receive from now on. No chunk is lent to them yet.
     pub(super) fn open(&self, device: Device, umem: &mut Option<Umem>) -> Result<XdpPort, OpenError> {
+        if self.bypass
+            && let Err(error) = bypass::install(&self.interface)
+        {
+            let interface = &self.interface;
+            eprintln!("warning: while this switch does not run, {interface} sends no frame back: {error}");
+        }
         let queues = self.queues(&device);
         let largest = device.mtu().map_err(self.fail("reading its MTU"))?.max(self.mtu);
         let frags = largest + (ETHERNET_HEADER + TAG_BYTES) as u32 > self.area.room;
