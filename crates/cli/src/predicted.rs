@@ -1,10 +1,10 @@
-//! Bands of a live system's metrics: simulates its scenario, and compares means of some seconds.
+//! Bands of a live system's metrics: simulates its scenario, and takes the range of its figures over some seconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Time, Instant as Clock};
 
-use fanin_node::config::{PredictedBand, PredictedBands};
-use fanin_report::EventRow;
+use fanin_node::config::{PredictedBand, PredictedBands, collection_quantile};
+use fanin_report::{EventOutcome, EventRow};
 use fanin_runs::{RunControl, run};
 use fanin_scenario::Scenario;
 use fanin_units::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::{interrupt, output};
 
 /// Number of simulations, each with its own seed.
 const SEEDS: u64 = 3;
-/// Figures are means over this time, as `fanin top` shows them.
+/// Figures are those of this time, as `fanin top` shows them.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Windows of a simulation.
 const WINDOWS: u64 = 3;
@@ -47,7 +47,7 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         capture: false,
     };
     let mut windows = Vec::new();
-    let mut timeouts_max = 0.0_f64;
+    let (mut timeouts, mut retransmissions) = (Vec::new(), Vec::new());
     for seed in scenario.run.seed..scenario.run.seed.saturating_add(SEEDS) {
         let outcome = run(&scenario, seed, &control)?;
         let Some(period) = &outcome.summary.measured_ps else { continue };
@@ -55,9 +55,11 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         let whole = windows_of(&outcome.records.events, from, until);
         let seconds = whole.len() as f64 * WINDOW.as_secs_f64();
         windows.extend(whole);
-        if seconds > 0.0 {
-            let timeouts = outcome.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or_default();
-            timeouts_max = timeouts_max.max(timeouts as f64 / seconds);
+        if seconds > 0.0
+            && let Some(tcp) = &outcome.summary.tcp
+        {
+            timeouts.push(tcp.timeouts.unwrap_or_default() as f64 / seconds);
+            retransmissions.push(tcp.retransmits.unwrap_or_default() as f64 / seconds);
         }
         if enough.load(Ordering::Relaxed) {
             break;
@@ -67,53 +69,93 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
     if interrupted.load(Ordering::Relaxed) || windows.is_empty() {
         return Ok(None);
     }
-    Ok(Some(bands(&windows, timeouts_max, scenario.workload.steps.len() < 2)))
+    let is_one_step = scenario.workload.steps.len() < 2;
+    Ok(Some(bands(&windows, &timeouts, &retransmissions, is_one_step)))
 }
 
-/// The collections that end in a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The events that are assigned in a window, and the collections that end in it.
+#[derive(Clone, Debug, Default, PartialEq)]
 struct CollectionWindow {
-    collections: u64,
+    assigned: u64,
+    /// Of the collected events, those that are rejected, and those that are stored.
+    rejected: u64,
+    stored: u64,
     bytes: u64,
-    time_s: f64,
+    /// Time of each collection, in seconds.
+    times_s: Vec<f64>,
 }
 
 /// Returns the windows of a measured time, without a last window that was cut short.
 fn windows_of(rows: &[EventRow], from: Instant, until: Instant) -> Vec<CollectionWindow> {
     let count = until.saturating_since(from).get() / WINDOW.get();
     let mut windows = vec![CollectionWindow::default(); count as usize];
+    let place = |at: u64| at.checked_sub(from.get()).map(|after| (after / WINDOW.get()) as usize);
     for row in rows {
+        if let Some(window) = place(row.assigned_ps).and_then(|place| windows.get_mut(place)) {
+            window.assigned += 1;
+        }
         let (Some(last), Some(time)) = (row.last_byte_ps, row.collection_time_ps) else { continue };
-        let Some(after) = last.checked_sub(from.get()) else { continue };
-        let Some(window) = windows.get_mut((after / WINDOW.get()) as usize) else { continue };
-        window.collections += 1;
+        let Some(window) = place(last).and_then(|place| windows.get_mut(place)) else { continue };
         window.bytes += row.size_bytes;
-        window.time_s += Duration::new(time).as_secs_f64();
+        window.times_s.push(Duration::new(time).as_secs_f64());
+        window.rejected += u64::from(row.outcome == EventOutcome::Rejected);
+        window.stored += u64::from(row.outcome == EventOutcome::Stored);
     }
     windows
 }
 
-/// Returns the ranges of the windows' figures, widened by the simulator's error. Without `is_one_step`, times and rates of
-/// collections have no band: metrics count a collection for each step.
-fn bands(windows: &[CollectionWindow], timeouts_max: f64, is_one_step: bool) -> PredictedBands {
+/// Returns the ranges of the windows' figures, widened by the simulator's error. `timeouts` and `retransmissions` are rates,
+/// one of each simulation. Without `is_one_step`, times and rates of collections have no band: metrics count a collection for
+/// each step.
+fn bands(
+    windows: &[CollectionWindow],
+    timeouts: &[f64],
+    retransmissions: &[f64],
+    is_one_step: bool,
+) -> PredictedBands {
     let seconds = WINDOW.as_secs_f64();
+    let timeouts_max = timeouts.iter().copied().fold(0.0, f64::max);
     let error = if timeouts_max > 0.0 { COLLAPSE_ERROR } else { ERROR };
-    let band = |figures: &mut dyn Iterator<Item = f64>| {
-        let (low, high) = figures.fold((f64::INFINITY, 0.0), |(low, high), x| (x.min(low), x.max(high)));
-        low.is_finite().then_some(PredictedBand { low: low * (1.0 - error), high: high * (1.0 + error) })
+    let rate = |count: fn(&CollectionWindow) -> u64| {
+        let rates = windows.iter().map(|window| count(window) as f64 / seconds);
+        band(rates.map(|rate| (rate * (1.0 - error), rate * (1.0 + error))))
     };
-    let with_events = windows.iter().filter(|window| window.collections > 0);
+    // The metrics know a quantile by its bucket alone: the error applies to the times, and not to the quantile.
+    let quantile = |quantile: f64, collections_min: usize| {
+        let with = windows.iter().filter(|window| is_one_step && window.times_s.len() >= collections_min);
+        let scaled = |window: &CollectionWindow, factor: f64| {
+            collection_quantile(window.times_s.iter().map(|time| time * factor), quantile)
+        };
+        band(with.filter_map(|window| Some((scaled(window, 1.0 - error)?, scaled(window, 1.0 + error)?))))
+    };
+    let means = windows.iter().filter(|window| is_one_step && !window.times_s.is_empty()).map(|window| {
+        let mean = window.times_s.iter().sum::<f64>() / window.times_s.len() as f64;
+        (mean * (1.0 - error), mean * (1.0 + error))
+    });
+    // A single one in a window has no meaning.
+    let one = 1.0 / seconds;
+    let rare = |rate: &f64| ((rate * (1.0 - error) - one).max(0.0), rate * (1.0 + error) + one);
     PredictedBands {
-        collection_time: band(
-            &mut with_events.map(|window| window.time_s / window.collections as f64).filter(|_| is_one_step),
-        ),
-        collection_rate: band(
-            &mut windows.iter().map(|window| window.collections as f64 / seconds).filter(|_| is_one_step),
-        ),
-        data_rate: band(&mut windows.iter().map(|window| window.bytes as f64 / seconds)),
-        // A single timeout in a window has no meaning.
-        timeout_rate: Some(PredictedBand { low: 0.0, high: timeouts_max * (1.0 + error) + 1.0 / seconds }),
+        collection_time: band(means),
+        collection_time_median: quantile(0.5, 1),
+        collection_time_p99: quantile(0.99, 100),
+        collection_time_p999: quantile(0.999, 1000),
+        collection_rate: rate(|window| window.times_s.len() as u64).filter(|_| is_one_step),
+        data_rate: rate(|window| window.bytes),
+        assignment_rate: rate(|window| window.assigned),
+        // Without a band where the outcome does not occur.
+        rejection_rate: rate(|window| window.rejected).filter(|band| band.high > 0.0),
+        storage_rate: rate(|window| window.stored).filter(|band| band.high > 0.0),
+        timeout_rate: Some(PredictedBand { low: 0.0, high: timeouts_max * (1.0 + error) + one }),
+        retransmission_rate: band(retransmissions.iter().map(rare)),
     }
+}
+
+/// Returns the range of some ranges; `None` without one.
+fn band(ranges: impl Iterator<Item = (f64, f64)>) -> Option<PredictedBand> {
+    let wider = |(low, high): (f64, f64), range: (f64, f64)| (low.min(range.0), high.max(range.1));
+    let (low, high) = ranges.fold((f64::INFINITY, 0.0), wider);
+    low.is_finite().then_some(PredictedBand { low, high })
 }
 
 #[cfg(test)]
@@ -134,27 +176,63 @@ mod tests {
         let rows = [row(1, 900), row(2, 1), row(6, 3), row(7, 9), row(11, 9), row(12, 500)];
         let second = |s| Instant::START + Duration::from_secs(s);
         let windows = windows_of(&rows, second(2), second(13));
-        let counts: Vec<u64> = windows.iter().map(|window| window.collections).collect();
+        let counts: Vec<usize> = windows.iter().map(|window| window.times_s.len()).collect();
         assert_eq!(counts, [2, 2], "the third window is not whole");
         assert_eq!(windows[0].bytes, 2000);
-        assert!((windows[0].time_s - 0.004).abs() < 1e-12 && (windows[1].time_s - 0.018).abs() < 1e-12);
+        let sums: Vec<f64> = windows.iter().map(|window| window.times_s.iter().sum()).collect();
+        assert!((sums[0] - 0.004).abs() < 1e-12 && (sums[1] - 0.018).abs() < 1e-12, "{sums:?}");
+    }
+
+    #[test]
+    fn events_count_in_the_window_of_their_assignment_and_by_their_outcome() {
+        let event = |assigned_s, last_s, outcome| EventRow {
+            assigned_ps: Duration::from_secs(assigned_s).get(),
+            outcome,
+            ..row(last_s, 1)
+        };
+        let rows = [
+            event(1, 3, EventOutcome::Rejected),
+            event(6, 8, EventOutcome::Stored),
+            event(6, 11, EventOutcome::Stored),
+        ];
+        let second = |s| Instant::START + Duration::from_secs(s);
+        let windows = windows_of(&rows, second(2), second(12));
+        let counts: Vec<_> =
+            windows.iter().map(|window| (window.assigned, window.rejected, window.stored)).collect();
+        assert_eq!(counts, [(2, 1, 0), (0, 0, 2)]);
     }
 
     #[test]
     fn bands_hold_all_windows_with_the_error() {
-        let window = |collections, time_s| CollectionWindow { collections, bytes: 100 * collections, time_s };
-        let windows = [window(10, 0.1), window(20, 0.4), CollectionWindow::default()];
-        let found = bands(&windows, 0.0, true);
+        let window = |collections: u64, time_s: f64| CollectionWindow {
+            assigned: collections,
+            rejected: collections / 2,
+            bytes: 100 * collections,
+            times_s: vec![time_s; collections as usize],
+            ..CollectionWindow::default()
+        };
+        let windows = [window(10, 0.01), window(200, 0.02), CollectionWindow::default()];
+        let found = bands(&windows, &[0.0], &[0.0, 3.0], true);
         let near = |band: Option<PredictedBand>, low: f64, high: f64| {
             let band = band.unwrap();
             assert!((band.low - low).abs() < 1e-9 && (band.high - high).abs() < 1e-9, "{band:?}");
         };
         near(found.collection_time, 0.009, 0.022);
-        near(found.collection_rate, 0.0, 4.4);
-        near(found.data_rate, 0.0, 440.0);
+        near(found.collection_rate, 0.0, 44.0);
+        near(found.data_rate, 0.0, 4400.0);
+        near(found.assignment_rate, 0.0, 44.0);
+        near(found.rejection_rate, 0.0, 22.0);
         near(found.timeout_rate, 0.0, 0.2);
-        near(bands(&windows, 4.0, true).timeout_rate, 0.0, 5.2);
-        let steps = bands(&windows, 0.0, false);
+        near(found.retransmission_rate, 0.0, 3.5);
+        near(bands(&windows, &[4.0], &[4.0], true).timeout_rate, 0.0, 5.2);
+        near(bands(&windows, &[4.0], &[4.0], true).retransmission_rate, 2.8, 5.2);
+        // As the buckets have it: 9 ms lie between 6.4 and 12.8 ms, 22 ms between 12.8 and 25.6 ms.
+        near(found.collection_time_median, 0.0096, 0.0192);
+        // Of the second window alone: the first has too few collections.
+        near(found.collection_time_p99, 0.025_472, 0.025_472);
+        assert_eq!((found.collection_time_p999, found.storage_rate), (None, None));
+        let steps = bands(&windows, &[0.0], &[0.0], false);
         assert_eq!((steps.collection_time, steps.collection_rate), (None, None));
+        assert_eq!((steps.collection_time_median, steps.collection_time_p99), (None, None));
     }
 }

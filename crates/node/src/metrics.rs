@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::config::PredictedBands;
+use crate::config::{COLLECTION_BUCKETS, PREDICTED_FIGURES, PredictedBands, PredictedUnit};
 use crate::http::{self, HttpAnswer};
 use crate::journal::{OUTCOMES, outcome_name};
 use crate::names::STANDBY;
@@ -91,7 +91,8 @@ macro_rules! metrics {
                     registry.register("events_completed", about, completed.clone());
                 }
                 // 0.1 ms to 26 s.
-                let collection = Histogram::new(exponential_buckets(0.0001, 2.0, 19));
+                let (first, ratio, count) = COLLECTION_BUCKETS;
+                let collection = Histogram::new(exponential_buckets(first, ratio, count));
                 let about = "Time from an event's first request to its last fragment";
                 if role == "collector" {
                     registry.register_with_unit("collection_time", about, Unit::Seconds, collection.clone());
@@ -295,29 +296,20 @@ impl Metrics {
     /// Adds gauges with the limits of the bands that are predicted for the system's metrics.
     pub fn add_predicted(&self, bands: &PredictedBands) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        for (band, name, about, unit) in [
-            (
-                bands.collection_time,
-                "predicted_collection_time",
-                "Predicted mean time of a collection",
-                Some(Unit::Seconds),
-            ),
-            (bands.collection_rate, "predicted_collection_rate", "Predicted collections a second", None),
-            (
-                bands.data_rate,
-                "predicted_data_rate",
-                "Predicted bytes of fragments received a second",
-                Some(Unit::Bytes),
-            ),
-            (bands.timeout_rate, "predicted_timeout_rate", "Predicted timeouts of TCP a second", None),
-        ] {
-            let Some(band) = band else { continue };
+        for figure in PREDICTED_FIGURES {
+            let Some(band) = (figure.band)(bands) else { continue };
             let family = Family::<ByBound, Gauge<f64, AtomicU64>>::default();
             family.get_or_create(&ByBound { bound: "low" }).set(band.low);
             family.get_or_create(&ByBound { bound: "high" }).set(band.high);
-            match unit {
-                Some(unit) => registry.register_with_unit(name, about, unit, family),
-                None => registry.register(name, about, family),
+            let name = format!("predicted_{}", figure.key);
+            match figure.unit {
+                PredictedUnit::Seconds => {
+                    registry.register_with_unit(name, figure.help, Unit::Seconds, family)
+                }
+                PredictedUnit::BytesPerSecond => {
+                    registry.register_with_unit(name, figure.help, Unit::Bytes, family)
+                }
+                PredictedUnit::PerSecond => registry.register(name, figure.help, family),
             }
         }
     }

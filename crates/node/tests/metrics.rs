@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::hang_guard::HangGuard;
 use common::{Limited, System};
-use fanin_node::config::Role;
+use fanin_node::config::{PREDICTED_FIGURES, Role};
 use rustix::process::Signal;
 
 fn get(address: SocketAddr, path: &str) -> (u16, String) {
@@ -192,12 +192,39 @@ fn every_process_reports_its_state_and_the_dashboard_asks_for_nothing_else() {
         }
     }
 
-    // Each band has an alert on both sides.
-    for band in ["collection_time_seconds", "collection_rate", "data_rate_bytes", "timeout_rate"] {
-        for side in ["> max(X{bound=\"high\"})", "< max(X{bound=\"low\"})"] {
-            let side = side.replace('X', &format!("fanin_predicted_{band}"));
-            assert!(rules.contains(&side), "no alert on {side}");
+    // Each figure has its band in the metrics, behind its curve in its panel, and an alert on both sides.
+    let panels = dashboard["panels"].as_array().unwrap();
+    for figure in PREDICTED_FIGURES {
+        for bound in ["low", "high"] {
+            let name = figure.series();
+            assert!(value(supervisor, &name, &format!("bound=\"{bound}\"")) > 0.0, "{name}");
         }
+        let panel = panels.iter().find(|panel| panel["title"] == figure.panel);
+        let panel = panel.unwrap_or_else(|| panic!("no panel {:?}", figure.panel));
+        let queries: Vec<&str> = panel["targets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|target| target["expr"].as_str())
+            .collect();
+        let live = figure.live.query("$__rate_interval");
+        for query in [&live, &figure.limit("low"), &figure.limit("high")] {
+            assert!(queries.contains(&query.as_str()), "{}: no {query} in {queries:?}", figure.panel);
+        }
+        let fills = panel["fieldConfig"]["overrides"].to_string();
+        assert!(fills.contains("custom.fillBelowTo"), "{}: the band is not filled", figure.panel);
+        let live = figure.live.query("1m");
+        for side in [format!("> {}", figure.limit("high")), format!("< {}", figure.limit("low"))] {
+            assert!(rules.contains(&format!("{live} {side}")), "no alert on {live} {side}");
+        }
+    }
+    // No curve has a band that the table does not know.
+    let known: BTreeSet<String> = PREDICTED_FIGURES.iter().map(|figure| figure.series()).collect();
+    for query in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
+        let names = asked(query["expr"].as_str().unwrap());
+        let odd: Vec<&String> =
+            names.iter().filter(|name| name.contains("_predicted_") && !known.contains(*name)).collect();
+        assert!(odd.is_empty(), "{odd:?}");
     }
 
     // Without loggers a collector is healthy, and not ready.

@@ -25,7 +25,10 @@ pub use address::{listen_addresses, port};
 pub use error::ConfigError;
 use key_file::{Authentication, read_key};
 pub use key_file::{TlsFiles, is_open_to_others};
-pub use predicted::{PredictedBand, PredictedBands};
+pub use predicted::{
+    COLLECTION_BUCKETS, LiveFigure, PREDICTED_FIGURES, PredictedBand, PredictedBands, PredictedFigure,
+    PredictedUnit, collection_quantile, histogram_quantile,
+};
 pub(crate) use reload::waiting_for_restart;
 pub use role::{Role, UnknownRole};
 

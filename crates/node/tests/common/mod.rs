@@ -128,7 +128,19 @@ pub fn program() -> PathBuf {
 /// Bands that the supervisor serves.
 pub const PREDICTED: PredictedBands = {
     let band = Some(PredictedBand { low: 0.5, high: 2.5 });
-    PredictedBands { collection_time: band, collection_rate: band, data_rate: band, timeout_rate: band }
+    PredictedBands {
+        collection_time: band,
+        collection_time_median: band,
+        collection_time_p99: band,
+        collection_time_p999: band,
+        collection_rate: band,
+        data_rate: band,
+        assignment_rate: band,
+        rejection_rate: band,
+        storage_rate: band,
+        timeout_rate: band,
+        retransmission_rate: band,
+    }
 };
 
 impl System {

@@ -1,52 +1,59 @@
 //! The bands that a simulation predicted for a run, and the run's present figures.
 
-use super::roles::role;
+use std::collections::BTreeMap;
+
+use fanin_node::config::{LiveFigure, PREDICTED_FIGURES, PredictedUnit, histogram_quantile};
+
 use super::table::{ScreenTable, Tone, bytes, millis, scaled};
 use super::watched::Watched;
 
-/// A figure of the whole system: its row, the metric of its band, its value now, and its text.
-struct PredictedFigure {
-    row: &'static str,
-    metric: &'static str,
-    now: fn(&[Watched]) -> Option<f64>,
-    text: fn(Option<f64>) -> String,
+/// Returns a figure of the whole system now; `None` before two answers, or where nothing was measured.
+fn now(all: &[Watched], figure: LiveFigure) -> Option<f64> {
+    match figure {
+        LiveFigure::Rate(counter, labels) => rate(all, counter, labels),
+        LiveFigure::Mean(histogram) => {
+            let count = rate(all, &format!("{histogram}_count"), &[]).filter(|&rate| rate > 0.0)?;
+            Some(rate(all, &format!("{histogram}_sum"), &[])? / count)
+        }
+        LiveFigure::Quantile(histogram, quantile) => {
+            histogram_quantile(&buckets(all, &format!("{histogram}_bucket")), quantile)
+        }
+    }
 }
 
-const FIGURES: [PredictedFigure; 4] = [
-    PredictedFigure {
-        row: "collection ms",
-        metric: "fanin_predicted_collection_time_seconds",
-        now: |all| {
-            let collections = rate(all, "collector", "fanin_collection_time_seconds_count");
-            let collections = collections.filter(|&rate| rate > 0.0)?;
-            Some(rate(all, "collector", "fanin_collection_time_seconds_sum")? / collections)
-        },
-        text: millis,
-    },
-    PredictedFigure {
-        row: "collections/s",
-        metric: "fanin_predicted_collection_rate",
-        now: |all| rate(all, "collector", "fanin_collection_time_seconds_count"),
-        text: scaled,
-    },
-    PredictedFigure {
-        row: "data/s",
-        metric: "fanin_predicted_data_rate_bytes",
-        now: |all| rate(all, "collector", "fanin_fragments_bytes_total"),
-        text: bytes,
-    },
-    PredictedFigure {
-        row: "timeouts/s",
-        metric: "fanin_predicted_timeout_rate",
-        now: |all| rate(all, "", "fanin_tcp_timeouts_total"),
-        text: scaled,
-    },
-];
+/// Returns the increase a second of a counter with these labels at all processes.
+fn rate(all: &[Watched], counter: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let of_one = |one: &Watched| {
+        let series = one.sample()?.all(counter).iter();
+        let wanted = series.filter(|series| labels.iter().all(|(key, value)| series.label(key) == *value));
+        let rates = wanted.filter_map(|series| one.rate_of(counter, series));
+        rates.reduce(|sum, rate| sum + rate)
+    };
+    all.iter().filter_map(of_one).reduce(|sum, rate| sum + rate)
+}
 
-/// Returns a metric's increase a second at all processes of a role; at all processes if `wanted` is empty.
-fn rate(all: &[Watched], wanted: &str, name: &str) -> Option<f64> {
-    let of_role = all.iter().filter(|one| wanted.is_empty() || role(one) == Some(wanted));
-    of_role.filter_map(|one| one.rate(name)).reduce(|sum, rate| sum + rate)
+/// Returns the buckets of a histogram over all processes: upper limits in order, each with its increase a second.
+fn buckets(all: &[Watched], name: &str) -> Vec<(f64, f64)> {
+    // Positive numbers are in the order of their bits.
+    let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+    for one in all {
+        for series in one.sample().map_or(&[][..], |sample| sample.all(name)) {
+            let Ok(limit) = series.label("le").replace("+Inf", "inf").parse::<f64>() else { continue };
+            if let Some(rate) = one.rate_of(name, series) {
+                *sums.entry(limit.to_bits()).or_default() += rate;
+            }
+        }
+    }
+    sums.into_iter().map(|(limit, rate)| (f64::from_bits(limit), rate)).collect()
+}
+
+/// Returns the text of a figure.
+fn text(unit: PredictedUnit, value: Option<f64>) -> String {
+    match unit {
+        PredictedUnit::Seconds => millis(value),
+        PredictedUnit::BytesPerSecond => bytes(value),
+        PredictedUnit::PerSecond => scaled(value),
+    }
 }
 
 /// Returns the bounds of a band, from the first process that serves them.
@@ -60,15 +67,15 @@ fn band(all: &[Watched], metric: &str) -> Option<(f64, f64)> {
 /// Returns the table of the bands; without rows if nothing was predicted.
 pub(super) fn table(all: &[Watched]) -> ScreenTable {
     let mut table = ScreenTable::new("PREDICTED", 1, &["figure", "now", "low", "high", ""]);
-    for figure in &FIGURES {
-        let Some((low, high)) = band(all, figure.metric) else { continue };
-        let now = (figure.now)(all);
+    for figure in PREDICTED_FIGURES {
+        let Some((low, high)) = band(all, &figure.series()) else { continue };
+        let now = now(all, figure.live);
         let (tone, verdict) = match now {
             Some(now) if now < low => (Tone::Warning, "below"),
             Some(now) if now > high => (Tone::Warning, "above"),
             _ => (Tone::Plain, ""),
         };
-        let [now, low, high] = [now, Some(low), Some(high)].map(figure.text);
+        let [now, low, high] = [now, Some(low), Some(high)].map(|value| text(figure.unit, value));
         table.add(tone, vec![figure.row.to_owned(), now, low, high, verdict.to_owned()]);
     }
     table
@@ -94,6 +101,10 @@ mod tests {
              fanin_predicted_collection_time_seconds{bound=\"high\"} 0.002\n\
              fanin_predicted_collection_rate{bound=\"low\"} 9\n\
              fanin_predicted_collection_rate{bound=\"high\"} 11\n\
+             fanin_predicted_collection_time_median_seconds{bound=\"low\"} 0.003\n\
+             fanin_predicted_collection_time_median_seconds{bound=\"high\"} 0.004\n\
+             fanin_predicted_rejection_rate{bound=\"low\"} 7\n\
+             fanin_predicted_rejection_rate{bound=\"high\"} 8\n\
              fanin_predicted_timeout_rate{bound=\"low\"} 0\n\
              fanin_predicted_timeout_rate{bound=\"high\"} 0.2\n";
         let collector = |count, sum: f64, timeouts| {
@@ -101,6 +112,11 @@ mod tests {
                 "fanin_up{{process=\"collector-0\",role=\"collector\"}} 1\n\
                  fanin_collection_time_seconds_count{{}} {count}\n\
                  fanin_collection_time_seconds_sum{{}} {sum}\n\
+                 fanin_collection_time_seconds_bucket{{le=\"0.0032\"}} {count}\n\
+                 fanin_collection_time_seconds_bucket{{le=\"0.0016\"}} 100\n\
+                 fanin_collection_time_seconds_bucket{{le=\"+Inf\"}} {count}\n\
+                 fanin_events_completed_total{{outcome=\"rejected\"}} {count}\n\
+                 fanin_events_completed_total{{outcome=\"stored\"}} {count}\n\
                  fanin_tcp_timeouts_total{{}} {timeouts}\n"
             )
         };
@@ -111,6 +127,9 @@ mod tests {
         let line = |row: &str| lines.iter().find(|line| line.starts_with(row)).unwrap().clone();
         assert!(line("collection ms").contains("5.00") && line("collection ms").ends_with("above"));
         assert!(line("collections/s").contains("10") && line("collections/s").ends_with("11"));
+        // All times of the last seconds lie between 1.6 and 3.2 ms.
+        assert!(line("median ms").contains(" 2.40 ") && line("median ms").ends_with("below"), "{lines:?}");
+        assert!(line("rejected/s").contains(" 10 ") && line("rejected/s").ends_with("above"), "{lines:?}");
         assert!(line("timeouts/s").contains(" 0 "));
         assert!(!lines.iter().any(|line| line.starts_with("data/s")), "no band, no row: {lines:?}");
         assert!(table(&all[1..]).lines().is_empty());
