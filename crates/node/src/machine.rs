@@ -133,6 +133,18 @@ impl HostMachine {
         }
     }
 
+    /// Returns the free bytes of the file system that holds `folder`, without those reserved for root. Returns `None` if they
+    /// are unknown.
+    pub fn free_bytes(&self, folder: &Path) -> Option<u64> {
+        match self {
+            Self::Real => {
+                let system = rustix::fs::statvfs(folder).ok()?;
+                Some(system.f_bavail.saturating_mul(system.f_frsize))
+            }
+            Self::Simulated(_) => None,
+        }
+    }
+
     /// Opens a file.
     ///
     /// # Errors

@@ -160,6 +160,10 @@ metrics! {
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
     /// 1 while the journal cannot be written, 0 otherwise.
     journal_failing: Gauge, "journal_failing", "1 while the journal cannot be written and its lines wait in memory: the log names the error", None, ALL;
+    /// Bytes of the journal's file, without those that were put aside.
+    journal_bytes: Gauge, "journal", "Bytes of the journal's present file", Some(Unit::Bytes), ALL;
+    /// Free bytes of the file system with the journal.
+    journal_free_bytes: Gauge, "journal_free", "Free bytes of the file system with the journal", Some(Unit::Bytes), ALL;
     /// Failed writes of TCP's counters.
     tcp_counts_failed: Counter, "tcp_counts_failed", "Times that TCP's counters could not be written to their file, which a result then lacks", None, ALL;
     /// Segments with payload sent by TCP.

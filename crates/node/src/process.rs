@@ -350,6 +350,10 @@ impl<N: RoleNode> Process<N> {
         let is_up = self.stopping.is_none();
         self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
         metrics::level(&self.metrics.journal_failing, u64::from(self.journal_fails));
+        metrics::level(&self.metrics.journal_bytes, self.journal.size());
+        if let Some(free) = self.system.machine.free_bytes(&self.system.folder) {
+            metrics::level(&self.metrics.journal_free_bytes, free);
+        }
         self.node.measure(self.now(), &self.metrics);
     }
 

@@ -161,6 +161,12 @@ fn every_process_reports_its_state_and_the_dashboard_asks_for_nothing_else() {
     assert!(value(&texts["collector-1"], "fanin_collection_time_seconds_count", "") > 20.0);
     assert!(value(&texts["readout-3"], "fanin_requests_total", "role=\"readout\"") > 50.0);
     assert!(value(&texts["logger-0"], "fanin_stored_bytes_total", "") > 1e4);
+    for (process, text) in &texts {
+        let journal = system.folder.join(format!("{process}.journal")).metadata().unwrap().len();
+        let shown = value(text, "fanin_journal_bytes", "");
+        assert!(0.0 < shown && shown <= journal as f64, "{process}: {shown} of {journal}");
+        assert!(value(text, "fanin_journal_free_bytes", "") > 0.0, "{process}");
+    }
 
     let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana/fanin.json");
     let dashboard: serde_json::Value =
