@@ -10,7 +10,7 @@ use crate::logs;
 use crate::plan::InjectedFault;
 use crate::shared::{Host, WorldStep};
 use crate::verdict;
-use crate::world::{HANG, MS, RESUME_MAX, World};
+use crate::world::{MS, RESUME_MAX, World};
 
 /// A planned loss of a leader while it pairs.
 #[derive(Debug, Clone, Copy)]
@@ -94,14 +94,6 @@ impl World {
                 self.shared.lock().disks.of[host].errors_per_mille = errors;
             }
             InjectedFault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
-        }
-        // A process that hangs for too long is killed by the launcher.
-        if let InjectedFault::Pause(host) = fault.kind
-            && fault.until - now >= HANG
-            && self.children[host].process.is_some()
-        {
-            self.kill(host, true);
-            self.plan_restart(host);
         }
     }
 

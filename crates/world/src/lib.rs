@@ -17,6 +17,7 @@ mod campaign;
 mod disk;
 mod faults;
 mod held;
+mod launcher;
 mod logs;
 mod machine;
 mod net;

@@ -449,6 +449,8 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
             16 => InjectedFault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
             _ => InjectedFault::PowerLossAtChange(host, between(random, 1, 12)),
         };
+        // The launcher notices a process that was stopped for 3 to 4.5 s, half a second later at most.
+        let lasts = if long && matches!(kind, InjectedFault::Pause(_)) { 2 * lasts } else { lasts };
         all.push(PlannedFault { at, until: at + lasts, kind });
     }
     all.sort_by_key(|fault| fault.at);

@@ -368,6 +368,27 @@ fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
     assert!(paused > 20, "{paused}");
 }
 
+/// The launcher of a world kills a process that hangs by the real launcher's rule (`ActivityWatch`).
+#[test]
+fn a_process_that_is_stopped_for_long_is_killed_and_a_short_pause_is_none() {
+    let (mut long, mut short) = (0, 0);
+    for seed in 0..30 {
+        for (lasts, hangs) in [(2_000_000_000, 0), (6_000_000_000, 1)] {
+            let mut world = World::new(seed);
+            let at = 400_000_000;
+            let last = world.plan.places.len() - 1;
+            world.plan.faults =
+                vec![PlannedFault { at, until: at + lasts, kind: InjectedFault::Pause(last) }];
+            world.plan.stop_at = at + lasts;
+            (world.plan.is_rolling, world.plan.is_long, world.plan.is_held) = (false, false, false);
+            world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+            assert_eq!(world.hangs, hangs, "seed {seed}");
+            *(if hangs > 0 { &mut long } else { &mut short }) += 1;
+        }
+    }
+    assert_eq!((long, short), (30, 30));
+}
+
 /// A readout whose disk is full when the first leader is chosen cannot write its vote. It votes once its disk takes it: a
 /// system in which a readout abstains has not recovered (`World::is_secured`).
 #[test]

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use fanin_dataflow::Random;
+use fanin_node::clock::std_duration;
 use fanin_node::config::{Role, System};
-use fanin_node::launch::RestartPlan;
+use fanin_node::launch::{ActivityWatch, RestartPlan, hang_limit};
 use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
@@ -32,8 +33,6 @@ pub(crate) const STOP_MAX: u64 = 60_000 * MS;
 const QUIET_AFTER: u64 = 3_000 * MS;
 /// Time for which a quiet system is watched, longer than any `silence_max` of a plan.
 const QUIET_FOR: u64 = 2_500 * MS;
-/// The launcher kills a process that was stopped for this long.
-pub(crate) const HANG: u64 = 3_000 * MS;
 /// The most steps of one world.
 const HAPPENINGS_MAX: u64 = 3_000_000;
 
@@ -42,9 +41,10 @@ pub(crate) struct Child {
     pub(crate) place: ProcessPlace,
     pub(crate) process: Option<Box<dyn Turns>>,
     signals: Signals,
-    plan: RestartPlan,
+    pub(crate) plan: RestartPlan,
+    pub(crate) activity: ActivityWatch,
     /// True if it has ended in order, and is not to be started again.
-    has_ended: bool,
+    pub(crate) has_ended: bool,
     /// True if its machine is lost for good.
     pub(crate) is_lost: bool,
     /// True if it was asked to stop in this life.
@@ -52,11 +52,13 @@ pub(crate) struct Child {
     /// True if it is started again when it has ended in order.
     pub(crate) restarts: bool,
     turns: u64,
+    /// Checks of the launcher that found it running.
+    pub(crate) runs: u64,
 }
 
 /// The phases of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WorldPhase {
+pub(crate) enum WorldPhase {
     /// The system works, and meets its faults.
     Work,
     /// The faults are over; the system has to be complete again, and to finish an event after the first `assigned`
@@ -71,16 +73,13 @@ enum WorldPhase {
         since: u64,
         lost: Option<u64>,
     },
-    /// The roles are asked to stop, one after the other; `step` is the place in [`STOP_ORDER`].
+    /// The roles are asked to stop, one after the other; `step` is the place in `STOP_ORDER`.
     Stop {
         since: u64,
         step: usize,
     },
     Over,
 }
-
-/// The roles in the launcher's order of stopping.
-const STOP_ORDER: [Role; 4] = [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout];
 
 /// The results of one world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +104,7 @@ pub(crate) struct World {
     pub(crate) plan: WorldPlan,
     systems: Vec<System>,
     pub(crate) children: Vec<Child>,
-    phase: WorldPhase,
+    pub(crate) phase: WorldPhase,
     pub(crate) faults: u64,
     /// After the loss of a supervisor: the time until which a further event has to be assigned, and the number of
     /// events before.
@@ -120,6 +119,10 @@ pub(crate) struct World {
     pub(crate) seen: EventProgress,
     /// Turns of processes after which a peer waited for its part of the memory.
     pub(crate) peer_stops: u64,
+    /// Number of the launcher's last check.
+    pub(crate) checks: u64,
+    /// Processes that the launcher killed because they hung.
+    pub(crate) hangs: u64,
 }
 
 impl World {
@@ -141,11 +144,13 @@ impl World {
             process: None,
             signals: Signals::default(),
             plan: RestartPlan::new(instant(0)),
+            activity: ActivityWatch::new(instant(0)),
             has_ended: false,
             is_lost: false,
             is_asked: false,
             restarts: false,
             turns: 0,
+            runs: 0,
         });
         let children = children.collect();
         Self {
@@ -162,6 +167,8 @@ impl World {
             has_recovered: false,
             seen: EventProgress::default(),
             peer_stops: 0,
+            checks: 0,
+            hangs: 0,
         }
     }
 
@@ -282,6 +289,7 @@ impl World {
         child.signals = Signals::default();
         child.is_asked = false;
         child.plan.handle_started(instant(now));
+        child.activity = ActivityWatch::new(instant(now));
         let machine = ProcessMachine { shared: self.shared.clone(), life };
         let system =
             System { machine: HostMachine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
@@ -462,6 +470,7 @@ impl World {
 
     fn look(&mut self, now: u64) -> Result<(), WorldFailure> {
         verdict::check_sockets(self)?;
+        self.check_activity(now);
         self.note_progress();
         if let Some((until, assigned)) = self.resumes.filter(|_| self.is_working()) {
             if verdict::progress(self).assigned > assigned {
@@ -515,37 +524,6 @@ impl World {
         Ok(())
     }
 
-    fn stop(&mut self, now: u64, since: u64, step: usize) -> Result<(), WorldFailure> {
-        let faults_end = self.plan.faults.iter().map(|fault| fault.until).max().unwrap_or(0);
-        if now.saturating_sub(since.max(faults_end)) > STOP_MAX {
-            return Err(verdict::not_stopped(self));
-        }
-        let Some(&role) = STOP_ORDER.get(step) else {
-            self.phase = WorldPhase::Over;
-            return Ok(());
-        };
-        let mut is_over = true;
-        for host in 0..self.children.len() {
-            let child = &mut self.children[host];
-            if child.place.role != role || child.has_ended {
-                continue;
-            }
-            if child.process.is_none() && role != Role::Supervisor {
-                // The launcher does not restart a process that is to stop.
-                continue;
-            }
-            is_over = false;
-            self.ask(host, now);
-        }
-        if is_over {
-            for child in self.children.iter_mut().filter(|child| child.place.role == role) {
-                child.has_ended = true;
-            }
-            self.phase = WorldPhase::Stop { since, step: step + 1 };
-        }
-        Ok(())
-    }
-
     /// Asks a process to stop.
     pub(crate) fn ask(&mut self, host: Host, now: u64) {
         let child = &mut self.children[host];
@@ -564,6 +542,11 @@ impl World {
     #[cfg(test)]
     pub(crate) fn system(&self, host: Host) -> &System {
         &self.systems[host]
+    }
+
+    /// Returns the time after which a process hangs.
+    pub(crate) fn hang_limit(&self, host: Host) -> std::time::Duration {
+        hang_limit(std_duration(self.systems[host].scenario().live.silence_max))
     }
 
     /// Sets `live.silence_max` of all processes.

@@ -15,6 +15,7 @@ mod place;
 mod prepare;
 mod restart;
 mod standby;
+mod stop;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -48,6 +49,7 @@ pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
 pub use standby::StandbyTerms;
+pub use stop::{STOP_ORDER, StopAction, StoppingProcess, stop_action};
 
 /// Time beyond `live.drain` after which a process that was asked to stop is killed.
 const END_MARGIN: Duration = Duration::from_secs(5);
@@ -460,62 +462,82 @@ impl<P: Placement> LiveSystem<P> {
     /// Processes that do not end in time are killed; [`Self::killed`] returns their names.
     pub fn stop(&mut self) {
         let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
-        self.stop_supervisors(limit);
-        for role in [Role::Collector, Role::Logger, Role::Readout] {
+        for role in STOP_ORDER {
             self.stop_role(role, limit);
         }
         self.follow();
     }
 
-    /// Stops the supervisors, which finish all events first. A supervisor that fails before is restarted: its journal names
-    /// the unfinished events. With a standby, the other supervisor may finish them instead.
-    fn stop_supervisors(&mut self, limit: Duration) {
+    /// Stops the processes of a role. A supervisor that fails before is restarted: its journal names the unfinished events. With
+    /// a standby, the other supervisor may finish them instead.
+    fn stop_role(&mut self, role: Role, limit: Duration) {
         let until = Instant::now() + limit;
-        let places = self.places(Role::Supervisor);
-        // For each supervisor: the incarnation in which it was last asked to stop, and true once it has ended.
-        let mut asked = vec![0; places.len()];
+        let places = self.places(role);
+        if role != Role::Supervisor {
+            places.iter().for_each(|&place| self.children[place].retire());
+        }
+        // For each process: the incarnation in which it was last asked to stop, and true once it has ended.
+        let mut asked = vec![None; places.len()];
         let mut has_ended = vec![false; places.len()];
         while has_ended.contains(&false) {
             let now = Instant::now();
             self.follow();
             for ((&place, asked), has_ended) in places.iter().zip(&mut asked).zip(&mut has_ended) {
-                let incarnations = self.incarnations(place);
-                let child = &mut self.children[place];
-                match child.reap() {
-                    Some(status) if status.success() => *has_ended = true,
-                    Some(status) => {
-                        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
-                        *self.ended.entry(child.name.clone()).or_default() += 1;
-                        child.plan_restart(now);
-                    }
-                    None => {}
-                }
-                if *has_ended {
-                    continue;
-                }
-                if now >= until {
-                    self.kill(place);
-                    *has_ended = true;
-                } else if !self.children[place].is_running() {
+                *has_ended |= self.has_stopped(place, now);
+                let incarnation = self.incarnations(place);
+                let child = &self.children[place];
+                let is_new = asked.is_none_or(|asked| incarnation > asked);
+                let process = StoppingProcess {
+                    role,
+                    has_ended: *has_ended,
+                    is_running: child.is_running(),
+                    // Before a supervisor has opened its journal, the signal would end it at once.
+                    is_settled: role != Role::Supervisor
+                        || incarnation > 0 && is_new
+                        || child.age(now) >= SETTLE_MAX,
                     // A supervisor that was given up is not needed if the other one runs.
-                    let child = &self.children[place];
-                    *has_ended = !self.restart
-                        || child.is_given_up() && places.len() > 1
-                        || child.is_due(now) && self.start_again(place, now).is_err();
-                } else if incarnations > *asked || self.children[place].age(now) >= SETTLE_MAX {
-                    // Before a supervisor has opened its journal, the signal would end it at once. A second signal has no
-                    // effect.
-                    *asked = incarnations;
-                    self.children[place].signal(Signal::TERM);
+                    is_restarted: self.restart && !(child.is_given_up() && places.len() > 1),
+                };
+                match stop_action(process, now >= until) {
+                    StopAction::Done => *has_ended = true,
+                    StopAction::Ask => {
+                        if role == Role::Supervisor || asked.is_none() {
+                            child.signal(Signal::TERM);
+                        }
+                        *asked = Some(incarnation);
+                    }
+                    StopAction::Wait => {
+                        *has_ended =
+                            !child.is_running() && child.is_due(now) && self.start_again(place, now).is_err();
+                    }
+                    StopAction::Kill => {
+                        self.kill(place);
+                        *has_ended = true;
+                    }
                 }
             }
-            if self.restart {
+            if role == Role::Supervisor && self.restart {
                 // The supervisor cannot finish without a failed collector: restart it.
                 let _ = self.watch_all(Some(Role::Supervisor));
             }
-            std::thread::sleep(TURN);
+            if has_ended.contains(&false) {
+                std::thread::sleep(TURN);
+            }
         }
         places.iter().for_each(|&place| self.children[place].retire());
+    }
+
+    /// Returns true if a process has just ended as it was asked to. Plans the restart of a supervisor that failed.
+    fn has_stopped(&mut self, place: usize, now: Instant) -> bool {
+        let child = &mut self.children[place];
+        let Some(status) = child.reap() else { return false };
+        if child.role != Role::Supervisor || status.success() {
+            return true;
+        }
+        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
+        *self.ended.entry(child.name.clone()).or_default() += 1;
+        child.plan_restart(now);
+        false
     }
 
     /// Returns the number of a supervisor's incarnations that have written into its journal.
