@@ -271,11 +271,13 @@ def previous(_state: State, _night: Time) -> Iterator[Run]:
 
 
 def extremes(_state: State, night: Time) -> Iterator[Run]:
-    """Play every key at its extremes, then random pairs of keys."""
+    """Play every key at its extremes, with each command, then random pairs of keys."""
     script = [sys.executable, "tests/extremes/extremes.py", "--fanin", night.binary("fanin")]
     judge = by_code(r"passed, \d+ failed")
     for base in ("incast", "rack", "leaf-spine", "hybrid"):
         yield Run(f"alone-{base}", [*script, "--base", base], judge, 600)
+    commands = [script[0], "tests/extremes/commands.py", *script[2:]]
+    yield Run("commands", commands, judge, 5400)
     for number in itertools.count():
         seed = str(night.seed * 1000 + number)
         yield Run(f"pairs-{number}", [*script, "--pairs", str(PAIRS_AT_ONCE), "--seed", seed], judge, 400)

@@ -4,7 +4,9 @@ import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import commands
 import pytest
 from extremes import Case, Verdict, bases, companions, judge, keys, pairs, play, schema, singles
 
@@ -93,3 +95,48 @@ def test_every_key_is_tried_in_every_system_that_reads_it() -> None:
     assert bases("core.buffer") == ("rack", "hybrid")
     assert bases("spine.pause.xoff") == ("leaf-spine",)
     assert companions("spine.pause.xoff")["spine.pause.mode"] == "pause"
+
+
+def test_other_commands_end_with_a_result_or_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    fanin = os.environ["FANIN_BIN"]
+    jobs = commands.every(list(keys(schema(fanin))))
+    chosen = random.Random(1).sample(jobs, CASES)
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = list(pool.map(lambda job: commands.play(job, fanin), chosen))
+    with capsys.disabled():
+        print(f"\n{CASES} commands were played; not measured: {len(jobs) - CASES}")
+    faults = [
+        f"{job.words(fanin, Path())}: {verdict}"
+        for job, verdict in zip(chosen, verdicts, strict=True)
+        if verdict.fault
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "result", "said", "kind"),
+    [
+        ("plan", 101, None, "thread 'main' panicked at x.rs:1", "abort"),
+        ("plan", 0, None, "", "silence"),
+        ("plan", 130, None, "error: stopped", "hang"),
+        ("check", 0, None, "", "silence"),
+        ("compare", 2, None, "error: something is wrong", "refusal"),
+        ("compare", 1, {}, "", "silence"),
+        ("sweep", 0, {"points": [{}]}, "", "silence"),
+    ],
+)
+def test_faults_of_other_commands_are_seen(
+    command: str, code: int, result: dict[str, list[dict[str, int]]] | None, said: str, kind: str
+) -> None:
+    job = commands.Job(command, Case("incast", (), ("tor.buffer",)), values=("1 B", "2 B"))
+    verdict = commands.judge(job, code, result, said)
+    assert verdict.kind == kind
+    assert verdict.fault
+
+
+def test_a_refusal_of_a_swept_key_and_a_whole_sweep_pass() -> None:
+    job = commands.Job("sweep", Case("incast", (), ("tor.buffer",)), values=("1 B", "2 B"))
+    assert commands.judge(job, 2, None, "error: x\n --> --sweep:1:1\n1 | tor.buffer=1 B") == Verdict(
+        "refused"
+    )
+    assert commands.judge(job, 0, {"points": [{}, {}]}, "") == Verdict("result")

@@ -1,0 +1,184 @@
+"""Plays `plan`, `scenario check`, `compare` and sweeps with keys at their extremes, and judges how each ends.
+
+The scenarios and keys are those of `extremes.py`. A command ends with a result, with a refusal that names a
+key, or with a stated reason, within its processor time and memory. A sweep has all extremes of one key.
+
+    python tests/extremes/commands.py --fanin target/debug/fanin                  every key with every command
+    python tests/extremes/commands.py --fanin target/debug/fanin --cases 200 --seed 7
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from extremes import (
+    BASES,
+    CPU_SECONDS,
+    DONE,
+    LOST,
+    PANIC,
+    REFUSED,
+    STOPPED,
+    TOO_LARGE,
+    Case,
+    Verdict,
+    bases,
+    companions,
+    interrupt,
+    keys,
+    limits,
+    names,
+    schema,
+    singles,
+)
+
+COMMANDS = ("plan", "check", "compare", "sweep")
+# Each kind of technique: none, of hosts, of receivers, of switches, of the application, and schedules.
+TECHNIQUES = (
+    "none,deep-buffers",
+    "static,dctcp",
+    "diatcp,ictcp",
+    "m21tcp,red-drop",
+    "credits,paced-credits",
+    "sird,swift",
+    "pause,daqring",
+    "fastpass,barrel-shifter",
+)
+Table = list[tuple[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, the system that it gets, and the values of a sweep."""
+
+    command: str
+    case: Case
+    techniques: str = ""
+    values: tuple[str, ...] = ()
+
+    def words(self, fanin: str, out: Path) -> list[str]:
+        """Return the command line. Its result goes to a file in the folder."""
+        preset, settings = BASES[self.case.base]
+        merged = settings | dict(self.case.sets)
+        sets = [f"--set={key}={value}" for key, value in merged.items()]
+        result = f"--json={out / 'result.json'}"
+        match self.command:
+            case "plan":
+                return [fanin, "plan", preset, *sets, "--cost", result]
+            case "check":
+                return [fanin, "scenario", "check", preset, *sets]
+            case "compare":
+                times = ["--duration=20 ms", "--warmup=5 ms", f"--techniques={self.techniques}"]
+                return [fanin, "compare", preset, *sets, *times, "--threads=1", result]
+            case _:
+                sweep = f"--sweep={self.case.keys[0]}={','.join(self.values)}"
+                return [fanin, "sim", preset, *sets, sweep, "--threads=1", result]
+
+
+def every(table: Table) -> list[Job]:
+    """Return each key at each extreme with each command, and a sweep over its extremes."""
+    jobs = []
+    for number, case in enumerate(singles(table)):
+        jobs += [Job(command, case) for command in ("plan", "check")]
+        jobs.append(Job("compare", case, TECHNIQUES[number % len(TECHNIQUES)]))
+    for key, values in table:
+        # A comma and dots have a meaning in a sweep.
+        plain = tuple(dict.fromkeys(value for value in values if value and not set(value) & set(',[{"')))
+        if len(plain) > 1:
+            needs = tuple((name, value) for name, value in companions(key).items() if name != key)
+            jobs += [Job("sweep", Case(base, needs, (key,)), values=plain) for base in bases(key)]
+    return jobs
+
+
+def play(job: Job, fanin: str) -> Verdict:
+    """Run a job, interrupt it after its processor time, and judge its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            job.words(fanin, Path(folder)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            preexec_fn=limits,
+            env=os.environ | {"RUST_BACKTRACE": "0"},
+        )
+        watcher = threading.Thread(target=interrupt, args=(process, CPU_SECONDS))
+        watcher.start()
+        said, _ = process.communicate()
+        watcher.join()
+        file = Path(folder) / "result.json"
+        return judge(job, process.returncode, json.loads(file.read_text()) if file.exists() else None, said)
+
+
+def judge(job: Job, code: int, result: dict[str, Any] | None, said: str) -> Verdict:
+    """Return the verdict on an exit code, the result that was written, and all that was printed."""
+    if PANIC.search(said) or code in (101, -6, -11):
+        return Verdict("abort", f"exit {code}: {said.strip()[:300]}")
+    if code in (-9, -24):
+        return Verdict("hang", "does not end after an interrupt")
+    error = said[said.find("error:") :]
+    if code in (REFUSED, TOO_LARGE):
+        # A sweep's key is given by `--sweep`.
+        case = Case(job.case.base, (*job.case.sets, *((key, "") for key in job.case.keys)), job.case.keys)
+        return (
+            Verdict("refused") if names(error, case) else Verdict("refusal", f"names no key: {error[:300]}")
+        )
+    if code == STOPPED:
+        if job.command in ("plan", "check"):
+            return Verdict("hang", "arithmetic takes longer than the processor time")
+        return Verdict("stopped") if "stopped" in said else Verdict("silence", f"stopped: {said[:300]}")
+    if code == LOST:
+        return Verdict("lost") if "error:" in said else Verdict("silence", "exit 1 without a reason")
+    if code != DONE:
+        return Verdict("exit", f"exit {code}: {said.strip()[:300]}")
+    if job.command == "check":
+        return Verdict("result") if said.strip() else Verdict("silence", "exit 0 without a word")
+    if result is None:
+        return Verdict("silence", "exit 0 without a result")
+    if job.command == "sweep" and len(result.get("points", [])) != len(job.values):
+        return Verdict("silence", f"{len(result.get('points', []))} points of {len(job.values)}, and exit 0")
+    return Verdict("result")
+
+
+def main() -> int:
+    """Play what the arguments ask for; exit code 1 where there is a fault."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--fanin", required=True, help="the command to test")
+    parser.add_argument("--command", choices=COMMANDS, help="this command only")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the choice of cases")
+    parser.add_argument("--cases", type=int, help="play that many random cases only")
+    parser.add_argument("--only", default="", help="keys that contain this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    table = [(key, values) for key, values in keys(schema(options.fanin)) if options.only in key]
+    jobs = [job for job in every(table) if options.command in (None, job.command)]
+    if options.cases is not None:
+        jobs = random.Random(options.seed).sample(jobs, min(options.cases, len(jobs)))
+    counts: dict[str, int] = {}
+    faults = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for job, verdict in zip(jobs, pool.map(lambda job: play(job, options.fanin), jobs), strict=True):
+            counts[verdict.kind] = counts.get(verdict.kind, 0) + 1
+            if verdict.fault:
+                faults += 1
+                words = " ".join(f"'{word}'" for word in job.words("fanin", Path()))
+                print(f"{verdict.kind}: {words}\n    {verdict.fault}", flush=True)
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+    print(f"{len(jobs) - faults} passed, {faults} failed")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
