@@ -5,8 +5,8 @@
     tests/packetdrill/run.py --scripts DIR --kernel PACKETDRILL
 
 `docs/packetdrill.md` says where to get scripts and how to build packetdrill. A script passes, fails with the
-line and the difference, or is not supported, with the reason. Exit code 1 if a script fails that `known.py`
-does not name, or if fewer scripts pass than `--least-pass` says.
+line and the difference, or is not supported, with the reason. Exit code 1 if `known.py` names no reason for a
+script that fails or is not supported, or if fewer scripts pass than `--least-pass` says.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calls import DifferenceError
-from known import KNOWN
+from known import KNOWN, lacking
 from player import Player
 from script import ScriptError, UnsupportedError
 from sysctls import COMMON
@@ -125,6 +125,18 @@ def find(folder: Path, only: list[str]) -> list[Path]:
     return [path for path in found if not only or any(path.match(pattern) for pattern in only)]
 
 
+def by_folder(names: list[str]) -> str:
+    """Return paths as text, with each folder once."""
+    folders: dict[str, list[str]] = collections.defaultdict(list)
+    for name in names:
+        folder, _, script = name.rpartition("/")
+        folders[folder].append(script.removesuffix(".pkt"))
+    return "; ".join(
+        f"`{folder}`: {', '.join(scripts)}" if folder else ", ".join(scripts)
+        for folder, scripts in folders.items()
+    )
+
+
 def main() -> int:
     """Play the scripts, print the table and the count."""
     parser = argparse.ArgumentParser(
@@ -143,6 +155,9 @@ def main() -> int:
         "--least-pass", type=int, default=0, metavar="N", help="fail unless the model passes N scripts"
     )
     parser.add_argument(
+        "--exceptions", action="store_true", help="list the scripts that do not pass by reason, in Markdown"
+    )
+    parser.add_argument(
         "--summary", action="store_true", help="print a table of counts by folder, in Markdown"
     )
     arguments = parser.parse_args()
@@ -153,6 +168,7 @@ def main() -> int:
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     unknown: list[str] = []
     mended: list[str] = []
+    exceptions: dict[str, list[str]] = collections.defaultdict(list)
     for path in paths:
         outcomes = {"model": play(binary, arguments.profile, path.read_text())}
         if arguments.kernel:
@@ -162,13 +178,18 @@ def main() -> int:
         if outcomes["model"].verdict == "fail":
             reason = KNOWN.get(path.name)
             unknown += [] if reason else [shown]
+            exceptions[f"fails: {reason}"].append(shown)
             known = f"{outcomes['model'].detail}; known: {reason}" if reason else outcomes["model"].detail
             outcomes["model"] = Outcome("fail", known)
         elif outcomes["model"].verdict == "pass" and path.name in KNOWN:
             mended.append(shown)
+        elif outcomes["model"].verdict == "unsupported":
+            missing = lacking(outcomes["model"].detail)
+            unknown += [] if missing else [shown]
+            exceptions[missing or "no reason has a name"].append(shown)
         for side, outcome in outcomes.items():
             counts[folder][f"{side} {outcome.verdict}"] += 1
-        if not arguments.summary:
+        if not (arguments.summary or arguments.exceptions):
             verdicts = "  ".join(f"{outcome.verdict:<11}" for outcome in outcomes.values())
             details = "; ".join(
                 f"{side}: {outcome.detail}" for side, outcome in outcomes.items() if outcome.detail
@@ -181,10 +202,14 @@ def main() -> int:
         print(f"| folder | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
         for folder, count in sorted(counts.items()):
             print(f"| `{folder}` | {' | '.join(str(count[column]) for column in columns)} |")
+    if arguments.exceptions:
+        print("| why | scripts | |\n|---|---:|---|")
+        for why, names in sorted(exceptions.items(), key=lambda item: (-len(item[1]), item[0])):
+            print(f"| {why} | {len(names)} | {by_folder(names)} |")
     total = sum(counts.values(), collections.Counter[str]())
     print(f"{len(paths)} scripts: " + ", ".join(f"{column} {total[column]}" for column in columns))
     if unknown:
-        print(f"fail without a known reason: {', '.join(unknown)}")
+        print(f"fail or are not supported without a known reason: {', '.join(unknown)}")
     if mended:
         print(f"pass, though known.py says that they fail: {', '.join(mended)}")
     too_few = total["model pass"] < arguments.least_pass

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import run
+from known import lacking
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
@@ -72,3 +73,8 @@ def test_unsupported_is_named(binary: Path, line: str, reason: str) -> None:
     outcome = run.play(binary, "linux-6", OPEN + line + "\n")
     assert outcome.verdict == "unsupported"
     assert reason in outcome.detail
+    assert lacking(outcome.detail)
+
+
+def test_an_unsupported_script_without_a_reason_has_no_name() -> None:
+    assert lacking("line 3: the moon") is None
