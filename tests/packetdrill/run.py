@@ -132,7 +132,7 @@ def by_folder(names: list[str]) -> str:
         folder, _, script = name.rpartition("/")
         folders[folder].append(script.removesuffix(".pkt"))
     return "; ".join(
-        f"`{folder}`: {', '.join(scripts)}" if folder else ", ".join(scripts)
+        f"`{folder}: {', '.join(scripts)}`" if folder else f"`{', '.join(scripts)}`"
         for folder, scripts in folders.items()
     )
 
