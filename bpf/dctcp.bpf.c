@@ -13,6 +13,10 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define CA_EVENT_ECN_IS_CE 5
 #define TCP_CA_RECOVERY 3
 
+/* enum inet_csk_ack_state_t. */
+#define ICSK_ACK_TIMER 2
+#define ICSK_ACK_NOW 16
+
 /* alpha is a fixed-point share: 1024 is all. */
 #define ALPHA_MAX 1024U
 #define CWND_MIN 2U
@@ -124,14 +128,16 @@ static __always_inline void mark_seen(struct sock *sk, __u32 ce)
 	struct dctcp *ca = state(sk);
 
 	if (ca->ce_state != ce) {
-		/* The kernel keeps a delayed acknowledgement as a timer (ICSK_ACK_TIMER, 2). */
-		if (inet_csk(sk)->icsk_ack.pending & 2) {
+		/* The kernel keeps a delayed acknowledgement as a timer. */
+		if (inet_csk(sk)->icsk_ack.pending & ICSK_ACK_TIMER) {
 			if (ca->ce_state)
 				tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
 			else
 				tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 			bpf_tcp_send_ack(tp, ca->prior_rcv_nxt);
 		}
+		/* The new state is acknowledged at once, too. */
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		ca->ce_state = ce;
 	}
 	ca->prior_rcv_nxt = tp->rcv_nxt;

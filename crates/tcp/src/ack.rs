@@ -48,7 +48,10 @@ impl Endpoint {
                 return;
             }
         }
-        self.handle_ack_slow(config, now, segment, updates_window);
+        // With nothing outstanding Linux reads a report of a duplicate, and no mark (`no_queue` of `tcp_ack`).
+        if self.flight.size > 0 || segment.flags.contains(Flags::DSACK) || !config.recovers_as_linux_6() {
+            self.handle_ack_slow(config, now, segment, updates_window);
+        }
         self.release_recovery();
     }
 
@@ -125,6 +128,13 @@ impl Endpoint {
             self.recovery_mut().rack.advance(now, newly.latest, newest);
         }
         self.measure_rtt(config, now, segment, &newly, advances);
+        if self.congestion.counts_deliveries(config) {
+            let has_ece = segment.flags.contains(Flags::ECE);
+            let sample =
+                AckSample { now, acked: newly.delivered, snd_una: self.send.una(), snd_nxt, has_ece };
+            let delays = [0, self.rtt.smoothed(config).get()];
+            self.congestion.on_sample(config, &mut self.window, sample, delays, self.ca_state);
+        }
         if let Some(lowest) = newly.lowest_original.filter(|_| config.sack) {
             self.note_reordering(config, lowest, prior_fack);
         }
@@ -279,6 +289,7 @@ impl Endpoint {
         }
         if let Some(last_sent_at) = newly.last_sent_at
             && advances
+            && !self.congestion.counts_deliveries(config)
         {
             let has_ece = segment.flags.contains(Flags::ECE);
             let sample = AckSample {

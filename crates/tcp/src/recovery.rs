@@ -281,7 +281,8 @@ impl Endpoint {
         match self.ca_state {
             CongestionState::Open | CongestionState::Disorder => {}
             CongestionState::Cwr => {
-                if snd_una > high_seq || self.flight.size == 0 {
+                // Linux holds the state until something above its end is acknowledged, so that CWR has reached the receiver.
+                if snd_una > high_seq || (self.flight.size == 0 && !config.recovers_as_linux_6()) {
                     self.end_reduction(config, now);
                 }
             }
@@ -315,6 +316,7 @@ impl Endpoint {
         if !was_reducing {
             self.start_reduction(config, has_ece);
         }
+        self.congestion.react_to_loss(config, &mut self.window);
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let retransmitted = self.flight.retransmitted;
         let recovery = self.recovery_mut();

@@ -37,6 +37,7 @@ impl Endpoint {
             let flight_size = self.flight_at_loss(config);
             let prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, false);
+            self.congestion.react_to_loss(config, &mut self.window);
             self.recovery_mut().undo.remember(prior_ssthresh, prior_cwnd);
         }
         if reduces || is_first {

@@ -377,6 +377,53 @@ fn a_segment_without_ect_starts_quick_acks() {
     assert!(!quick_after(Flags::ECT));
 }
 
+// tcp_ecn_accept_cwr: a segment that announces a reduction is acknowledged at once.
+#[test]
+fn an_announced_reduction_is_acknowledged_at_once() {
+    let acknowledged = |flags: Flags| {
+        let (mut receiver, next) = receiver_without_quick_acks(Config { ecn: true, ..Config::linux_6() });
+        acknowledges(&mut receiver, next, 10_000, flags)
+    };
+    assert!(acknowledged(Flags::ECT | Flags::CWR));
+    assert!(!acknowledged(Flags::ECT));
+}
+
+/// A sender with the state CWR and nothing outstanding.
+fn marked(config: Config) -> Sender {
+    let mut sender = Sender::new(config);
+    assert_eq!(sender.write(8).len(), 8);
+    sender.now += 40_000;
+    sender.ack_with(8, 1, &[], Flags::ECE);
+    sender
+}
+
+// tcp_fastretrans_alert: CWR is held until something above its end is acknowledged. Then the window is the threshold.
+#[test]
+fn a_reduction_is_held_until_later_data_is_acknowledged() {
+    let mut sender = marked(Config { ecn: true, ..without_probe() });
+    assert_eq!(sender.state(), CongestionState::Cwr);
+    let (lowered, threshold) = (sender.window(), sender.end.stats(&sender.config).ssthresh / MSS);
+    assert!(lowered <= threshold);
+    let stamp = sender.stamp();
+    assert!(!sender.write(4).is_empty());
+    assert!(sender.has_announced);
+    sender.now += 40_000;
+    sender.ack(9, stamp, &[]);
+    assert_eq!(sender.state(), CongestionState::Open);
+    assert_eq!(sender.window(), threshold);
+}
+
+// tcp_ack, no_queue: a mark that comes while nothing is outstanding reduces nothing.
+#[test]
+fn a_mark_without_outstanding_data_is_ignored() {
+    let mut sender = Sender::new(Config { ecn: true, ..without_probe() });
+    assert_eq!(sender.write(4).len(), 4);
+    sender.now += 40_000;
+    sender.ack(4, 1, &[]);
+    sender.ack_with(4, 1, &[], Flags::ECE);
+    assert_eq!(sender.state(), CongestionState::Open);
+}
+
 // tcp_newreno_mark_lost compares with the degree that the connection has learnt.
 #[test]
 fn without_sack_the_learnt_degree_of_reordering_counts() {

@@ -37,7 +37,8 @@ impl Dctcp {
         (u64::from(self.alpha) * 1_000_000 / ONE) as u32
     }
 
-    /// The slow-start threshold: by RFC 8257 §3.3 step 10 after a mark, half the window after a loss (§3.5).
+    /// The slow-start threshold: by RFC 8257 §3.3 step 10 after a mark, half the window after a loss (§3.5). Linux lowers it by the
+    /// share of marks first, also where a probe has repaired a loss, and by half in [`half`](Self::half).
     pub(super) fn ssthresh(
         &self,
         config: &Config,
@@ -45,8 +46,14 @@ impl Dctcp {
         window: &CongestionWindow,
         has_ece: bool,
     ) -> u32 {
-        let reduced = if has_ece { self.reduced(window.cwnd) } else { window.cwnd / 2 };
+        let by_share = has_ece || config.recovers_as_linux_6();
+        let reduced = if by_share { self.reduced(window.cwnd) } else { window.cwnd / 2 };
         reduced.max(parameters.window_min * config.segment_units())
+    }
+
+    /// Half the window (`dctcp_react_to_loss`).
+    pub(super) fn half(config: &Config, parameters: DctcpParameters, window: &CongestionWindow) -> u32 {
+        (window.cwnd / 2).max(parameters.window_min * config.segment_units())
     }
 
     /// Updates α at the end of a window (RFC 8257 §3.3, steps 1 to 9). In the RFC a window ends with an ACK beyond its

@@ -6,6 +6,7 @@
 //! | method | called when | in Linux |
 //! |---|---|---|
 //! | [`ssthresh`](Algorithm::ssthresh) | a loss or a mark reduces the window | `ssthresh` |
+//! | [`react_to_loss`](Algorithm::react_to_loss) | recovery begins, or a timeout reduces the window | `set_state`, `cwnd_event` |
 //! | [`on_ack`](Algorithm::on_ack) | an ACK finds the window in full use | `cong_avoid` |
 //! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once | `pkts_acked`, `in_ack_event` |
 //! | [`undo_cwnd`](Algorithm::undo_cwnd) | a reduction proved needless | `undo_cwnd` |
@@ -85,6 +86,16 @@ impl Algorithm {
         ssthresh
     }
 
+    /// Lowers the threshold once more where recovery begins or a timeout reduces the window. DCTCP of Linux halves the window then, also
+    /// after a mark.
+    pub(crate) fn react_to_loss(&self, config: &Config, window: &mut CongestionWindow) {
+        if let Self::Dctcp(_) = self
+            && config.recovers_as_linux_6()
+        {
+            window.ssthresh = dctcp::Dctcp::half(config, dctcp::parameters(config), window);
+        }
+    }
+
     /// Grows the window on an ACK that finds it in full use.
     #[inline]
     pub(crate) fn on_ack(&mut self, config: &Config, window: &mut CongestionWindow, ack: AckSample) {
@@ -121,6 +132,12 @@ impl Algorithm {
             }
             Self::Swift(swift) => swift.on_sample(config, swift::parameters(config), window, ack, rtt_ps),
         }
+    }
+
+    /// Returns true if [`on_sample`](Self::on_sample) takes each ACK, also those of SACKed and retransmitted segments. DCTCP of Linux
+    /// counts all deliveries (`dctcp_update_alpha`).
+    pub(crate) fn counts_deliveries(&self, config: &Config) -> bool {
+        matches!(self, Self::Dctcp(_)) && config.recovers_as_linux_6()
     }
 
     /// The window after a needless reduction is undone; `prior_cwnd` is the window before it, and `lost` the units declared lost

@@ -10,6 +10,10 @@ const QUICK_ACKS_AFTER_MARK: u32 = 2;
 impl Receiver {
     /// Notes the mark of a data segment.
     pub(super) fn note_marks(&mut self, config: &Config, segment: &Segment) {
+        if segment.flags.contains(Flags::CWR) && config.recovers_as_linux_6() {
+            // The sender's window may be one segment (`tcp_ecn_accept_cwr`).
+            self.ack_now();
+        }
         if config.ecn_exact {
             self.note_exact_mark(segment);
             return;
