@@ -176,7 +176,6 @@ MISSED = frozenset(
         "thesis A, 500 Hz, log-normal 0.5",
         "thesis A, 500 Hz, log-normal 0.5, 64 kB a port",
         "thesis A, 64 kB shared by all ports",
-        "thesis A, FCFS from the first second",
         "thesis B, 1000 Hz",
     }
 )

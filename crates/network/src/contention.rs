@@ -16,7 +16,11 @@
 //! So each job is played from the end of its round trip on. On the inputs the round trip is counted without a frame's time there, since the job has it.
 //! (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the least sum of each period is a
 //! bound of its part. So is the least sum of some of its jobs, with the least times of the others; the largest of these counts. (4) The least time of one collection holds in every schedule
-//! in which the readouts draw the same delays. It assumes that parts of one readout's answer share no frame.
+//! in which the readouts draw the same delays. It assumes that parts of one readout's answer share no frame. (5) The inputs run
+//! ahead of the last links only as far as the switch between them has memory (`memory`).
+
+mod figures;
+mod memory;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -24,6 +28,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use fanin_units::wire::FrameOverhead;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
+use self::figures::rank_p99;
+pub use self::figures::{MeanAndTail, ScheduleFigures};
+use self::memory::{SwitchMemory, bytes_per_picosecond, excess};
 use crate::{Network, NodeIndex, Paths, PortIndex, Roles, Spread};
 
 /// Most rounds in which jobs leave a schedule.
@@ -53,44 +60,6 @@ pub struct CollectionWork {
     pub least: Duration,
 }
 
-/// Mean and p99 of a figure.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct MeanAndTail {
-    /// The arithmetic mean.
-    pub mean: f64,
-    /// The 99th percentile (nearest rank).
-    pub p99: f64,
-}
-
-/// Collection times of a schedule, or bounds of them.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct ScheduleFigures {
-    /// Collection times, in picoseconds.
-    pub time_ps: MeanAndTail,
-    /// Collection times divided by their ideals.
-    pub slowdown: MeanAndTail,
-}
-
-impl ScheduleFigures {
-    /// The figures of a list of times with their ideals, in picoseconds.
-    ///
-    /// # Panics
-    /// If the list is empty.
-    pub fn of(times: &mut [(u64, u64)]) -> Self {
-        let count = times.len() as f64;
-        let slowdown = |&(time, ideal): &(u64, u64)| time as f64 / ideal as f64;
-        let place = rank_p99(times.len()).saturating_sub(1);
-        let mut slowdowns: Vec<f64> = times.iter().map(slowdown).collect();
-        slowdowns.sort_unstable_by(f64::total_cmp);
-        times.sort_unstable();
-        let sum: u128 = times.iter().map(|one| u128::from(one.0)).sum();
-        Self {
-            time_ps: MeanAndTail { mean: sum as f64 / count, p99: times[place].0 as f64 },
-            slowdown: MeanAndTail { mean: slowdowns.iter().sum::<f64>() / count, p99: slowdowns[place] },
-        }
-    }
-}
-
 /// The bounds of a run's collections.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ContentionBound {
@@ -110,6 +79,8 @@ struct SharedInputs {
     /// The frame on the wire whose time on these links is a part of a collection's ideal outside its last link. Zero if
     /// these are the last links.
     frame: Bytes,
+    /// The memory behind these links; `None` without a limit.
+    memory: Option<SwitchMemory>,
 }
 
 /// Links that share a load.
@@ -152,6 +123,12 @@ struct LinkJob {
     ideal: u64,
     /// The least time of the collection, at least the ideal.
     least: u64,
+}
+
+impl LinkJob {
+    fn ideal(&self) -> f64 {
+        self.ideal.max(1) as f64
+    }
 }
 
 /// The least time from an assignment until each collector receives it: a frame without payload on idle links. Zero
@@ -204,11 +181,19 @@ impl SharedLinks {
                 // Each host is a group of its own.
                 inputs.extend(hosts.into_values().map(|collectors| {
                     let links = (collectors.len() > 1).then(|| own[collectors[0] as usize]);
-                    SharedInputs { collectors, links, frame: Bytes::ZERO }
+                    SharedInputs { collectors, links, frame: Bytes::ZERO, memory: None }
                 }));
             } else {
+                // With several switches, an answer may take any of them.
+                let memory = if let [switch] = switches[..] {
+                    let is_input = |port: &PortIndex| !network.is_host(network.source(*port));
+                    let (ports, count) = (hosts.len() as u64, ports().filter(is_input).count() as u64);
+                    SwitchMemory::of(network, switch, ports, count)
+                } else {
+                    None
+                };
                 let collectors = hosts.into_values().flatten().collect();
-                inputs.push(SharedInputs { collectors, links: Some(links), frame });
+                inputs.push(SharedInputs { collectors, links: Some(links), frame, memory });
             }
         }
         Self { own, inputs, notices: notices(network, roles) }
@@ -231,7 +216,7 @@ impl SharedLinks {
         for list in &mut by_collector {
             list.sort_unstable_by_key(|collection| collection.released);
         }
-        let machines: Vec<(Vec<LinkMachine>, Option<LinkMachine>)> =
+        let groups: Vec<InputGroup> =
             self.inputs.iter().map(|inputs| self.machines(inputs, &by_collector)).collect();
         let clairvoyant = {
             let mut times = Vec::with_capacity(collections.len());
@@ -242,29 +227,31 @@ impl SharedLinks {
         };
 
         let count = collections.len();
-        let sum = |of: &dyn Fn(&LinkMachine) -> f64| -> f64 {
-            let least = |(own, shared): &(Vec<LinkMachine>, Option<LinkMachine>)| {
-                own.iter().map(of).sum::<f64>().max(shared.as_ref().map_or(0.0, of))
+        // `unit` is the unit of a job's time.
+        let sum = |of: &dyn Fn(&LinkMachine) -> f64, unit: &dyn Fn(&LinkJob) -> f64| -> f64 {
+            let least = |group: &InputGroup| {
+                let alone = group.own.iter().map(of).sum::<f64>().max(group.shared.as_ref().map_or(0.0, of));
+                alone.max(group.delayed_sum_min(unit))
             };
-            machines.iter().map(least).sum::<f64>() / count as f64
+            groups.iter().map(least).sum::<f64>() / count as f64
         };
         let tail = |allowed: &dyn Fn(&LinkJob, f64) -> f64, from: f64, to: f64| {
             let late = |level: f64| -> usize {
-                let least = |(own, shared): &(Vec<LinkMachine>, Option<LinkMachine>)| {
+                let least = |group: &InputGroup| {
                     let of = |machine: &LinkMachine| machine.late_min(|job| allowed(job, level));
-                    own.iter().map(of).sum::<usize>().max(shared.as_ref().map_or(0, of))
+                    group.own.iter().map(of).sum::<usize>().max(group.shared.as_ref().map_or(0, of))
                 };
-                machines.iter().map(least).sum()
+                groups.iter().map(least).sum()
             };
             least_level(from, to, count - rank_p99(count), late)
         };
         let least = ScheduleFigures {
             time_ps: MeanAndTail {
-                mean: sum(&LinkMachine::time_sum_min),
+                mean: sum(&LinkMachine::time_sum_min, &|_| 1.0),
                 p99: tail(&|_, level| level, 0.0, 2.0 * clairvoyant.time_ps.p99),
             },
             slowdown: MeanAndTail {
-                mean: sum(&LinkMachine::slowdown_sum_min),
+                mean: sum(&LinkMachine::slowdown_sum_min, &LinkJob::ideal),
                 p99: tail(&|job, level| level * job.ideal as f64, 1.0, 2.0 * clairvoyant.slowdown.p99),
             },
         };
@@ -272,11 +259,7 @@ impl SharedLinks {
     }
 
     /// The machines of a group: the collectors' own links, and the links that they share.
-    fn machines(
-        &self,
-        inputs: &SharedInputs,
-        by_collector: &[Vec<&MeasuredCollection>],
-    ) -> (Vec<LinkMachine>, Option<LinkMachine>) {
+    fn machines(&self, inputs: &SharedInputs, by_collector: &[Vec<&MeasuredCollection>]) -> InputGroup {
         // `frame` is a part of the ideal outside the last link that is also a part of the job, in picoseconds.
         let jobs = |place: u32, rate: Rate, frame: u64| {
             by_collector[place as usize].iter().map(move |collection| {
@@ -292,14 +275,25 @@ impl SharedLinks {
         };
         let machine =
             |&place: &u32| LinkMachine::new(jobs(place, self.own[place as usize].rate, 0).collect());
-        let own = inputs.collectors.iter().map(machine);
+        let own: Vec<LinkMachine> = inputs.collectors.iter().map(machine).collect();
         let shared = inputs.links.map(|links| {
             // A frame's time on an input is part of the ideal, and of the job.
             let frame = links.slowest.time_to_send(inputs.frame).get();
             let all = inputs.collectors.iter().flat_map(|&place| jobs(place, links.rate, frame));
             LinkMachine::new(all.collect())
         });
-        (own.collect(), shared)
+        let rate = |&place: &u32| bytes_per_picosecond(self.own[place as usize].rate);
+        let rates: Vec<f64> = inputs.collectors.iter().map(rate).collect();
+        let excess = match (inputs.links, inputs.memory) {
+            (Some(links), Some(memory)) => {
+                let jobs =
+                    |machine: &LinkMachine| machine.jobs.iter().map(|job| (job.release, job.work)).collect();
+                let jobs: Vec<Vec<(u64, u64)>> = own.iter().map(jobs).collect();
+                excess(&jobs, &rates, links.rate, memory)
+            }
+            _ => 0.0,
+        };
+        InputGroup { own, rates, shared, excess }
     }
 
     /// The part of a collection's ideal outside its last link, in picoseconds: propagation, the request, the response delay.
@@ -376,6 +370,38 @@ impl SharedLinks {
     }
 }
 
+/// The machines of collectors with common links.
+#[derive(Debug)]
+struct InputGroup {
+    /// The machine of each collector's own links, and the rate of these links in bytes a picosecond.
+    own: Vec<LinkMachine>,
+    rates: Vec<f64>,
+    /// The common links.
+    shared: Option<LinkMachine>,
+    /// The area by which the common links delay the bytes of the own ones, in bytes times picoseconds.
+    excess: f64,
+}
+
+impl InputGroup {
+    /// A lower bound of the sum of collection times, each in its own `unit` of picoseconds, with the delay of the common links. Zero
+    /// if they delay nothing.
+    ///
+    /// A job counts as done at its mean busy time plus half its work, as in [`LinkMachine::slowdown_sum_min`]. Its bytes have the
+    /// weight `1 / (unit × bytes)` each. The least of these weights counts for the bytes of all jobs together, which come later
+    /// by the excess. The rest of each weight counts on the own links, where the order of service is the same.
+    fn delayed_sum_min(&self, unit: &dyn Fn(&LinkJob) -> f64) -> f64 {
+        if self.excess <= 0.0 {
+            return 0.0;
+        }
+        let weights = self.own.iter().zip(&self.rates).flat_map(|(machine, rate)| {
+            machine.jobs.iter().map(move |job| 1.0 / (unit(job) * job.work.max(1) as f64 * rate))
+        });
+        let weight = weights.min_by(f64::total_cmp).unwrap_or(0.0);
+        let alone = self.own.iter().flat_map(|machine| mean_busy_times(&machine.jobs, unit));
+        alone.sum::<f64>() + weight * self.excess
+    }
+}
+
 /// A link, or several links together, as one preemptive machine.
 #[derive(Debug)]
 struct LinkMachine {
@@ -420,23 +446,8 @@ impl LinkMachine {
     /// time plus half its work. The weighted sum of mean busy times is least if the largest ratio of weight to work is
     /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
     fn slowdown_sum_min(&self) -> f64 {
-        let ideal = |job: &LinkJob| job.ideal.max(1) as f64;
-        let schedule = |jobs: &[LinkJob]| {
-            let rest = |job: &LinkJob| (0.5 * job.work as f64 + job.fixed as f64) / ideal(job);
-            let mut slowdowns: Vec<f64> = jobs.iter().map(rest).collect();
-            play(
-                jobs,
-                // The order of positive floats is that of their bits.
-                |job, _| (1.0 / (job.work.max(1) as f64 * ideal(job))).to_bits(),
-                |place, begin, end, _| {
-                    let job = &jobs[place];
-                    let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
-                    slowdowns[place] += (end - begin) as f64 / job.work as f64 * middle / ideal(job);
-                },
-            );
-            slowdowns
-        };
-        self.busy_periods().map(|jobs| sum_min(jobs, schedule, |job| job.least as f64 / ideal(job))).sum()
+        let schedule = |jobs: &[LinkJob]| mean_busy_times(jobs, LinkJob::ideal);
+        self.busy_periods().map(|jobs| sum_min(jobs, schedule, |job| job.least as f64 / job.ideal())).sum()
     }
 
     /// A lower bound of the number of collections that exceed the allowed time. Within a busy period all jobs count as
@@ -448,6 +459,24 @@ impl LinkMachine {
         };
         self.busy_periods().map(of_period).sum()
     }
+}
+
+/// Returns each job's mean busy time plus half its work, in the schedule with the least sum. Each is in its own `unit` of
+/// picoseconds.
+fn mean_busy_times(jobs: &[LinkJob], unit: impl Fn(&LinkJob) -> f64) -> Vec<f64> {
+    let rest = |job: &LinkJob| (0.5 * job.work as f64 + job.fixed as f64) / unit(job);
+    let mut times: Vec<f64> = jobs.iter().map(rest).collect();
+    play(
+        jobs,
+        // The order of positive floats is that of their bits.
+        |job, _| (1.0 / (job.work.max(1) as f64 * unit(job))).to_bits(),
+        |place, begin, end, _| {
+            let job = &jobs[place];
+            let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
+            times[place] += (end - begin) as f64 / job.work as f64 * middle / unit(job);
+        },
+    );
+    times
 }
 
 /// A lower bound of the sum of a figure over the jobs of a busy period. `schedule` gives each job's figure in the schedule with the
@@ -528,11 +557,6 @@ fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&Li
         }
     }
     late
-}
-
-/// The rank of the p99 among `count` values, from 1.
-const fn rank_p99(count: usize) -> usize {
-    (count * 99).div_ceil(100)
 }
 
 /// The smallest level between `from` and `to` with at most `most` late, to a ten-thousandth; never above the true
