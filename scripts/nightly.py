@@ -252,20 +252,20 @@ def family(_state: State, night: Time) -> Iterator[Run]:
 
 
 def previous(_state: State, _night: Time) -> Iterator[Run]:
-    """Upgrade a running system from the newest tag, or from the last commit with another wire format."""
-    reference = git("describe", "--tags", "--abbrev=0")
-    if not reference:
-        changed = git("log", "-1", "--format=%H", f"-G{WIRE}", "--", *WIRE_FILES)
-        reference = git("rev-parse", "--verify", "--quiet", f"{changed}^") if changed else ""
+    """Upgrade a running system from the newest tag, or from two commits about the last change of the wire."""
 
     def judge(ended: Ended) -> Verdict:
-        is_upgraded = re.search("^upgraded from .*none lost$", ended.text, re.MULTILINE) is not None
+        is_upgraded = re.search("^upgraded from .*none lost", ended.text, re.MULTILINE) is not None
         return Verdict(ended.code == 0 and is_upgraded, last(ended.text, "^upgraded|panicked"))
 
-    command = ["cargo", "run", "--package", "fanin-node", "--example", "upgrade", "--", reference]
-    if reference:
-        yield Run(reference[:12], command, judge, 300)
-    else:
+    upgrades: list[tuple[str, ...]] = [(tag,)] if (tag := git("describe", "--tags", "--abbrev=0")) else []
+    if not upgrades and (first := git("log", "-1", "--format=%H", f"-G{WIRE}", "--", *WIRE_FILES)):
+        before = git("rev-parse", "--verify", "--quiet", f"{first}^")
+        upgrades = [(first,), (first, "1-1"), *([(before,)] if before else [])]
+    command = ["cargo", "run", "--package", "fanin-node", "--example", "upgrade", "--"]
+    for words in upgrades:
+        yield Run("-".join([words[0][:12], *words[1:]]), [*command, *words], judge, 300)
+    if not upgrades:
         skip = lambda _ended: Verdict(False, "this clone has neither tags nor history", skipped=True)  # noqa: E731
         yield Run("none", ["true"], skip, 1)
 

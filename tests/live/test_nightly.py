@@ -261,6 +261,26 @@ def test_the_program_of_an_upgrade_is_built_before_it_runs(
     ]
 
 
+def test_without_a_tag_upgrades_begin_at_the_first_commit_of_this_wire_format(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, before = "cabf486a" * 5, "d3cd3b04" * 5
+
+    def git(*arguments: str) -> str:
+        return {"log": first, "rev-parse": before}.get(arguments[0], "")
+
+    monkeypatch.setattr(nightly, "git", git)
+    runs = list(nightly.previous({}, Time(60.0, 1, "dev")))
+    # The first commit greets as this one: once with its versions, once with version 1 alone.
+    assert [run.command[7:] for run in runs] == [[first], [first, "1-1"], [before]]
+    assert len({run.name for run in runs}) == 3
+    words = "upgraded from it, process by process: 9 events, none lost\n"
+    assert runs[0].judge(nightly.Ended(0, words)).passed
+    assert not runs[0].judge(nightly.Ended(0, "refused\n")).passed
+    monkeypatch.setattr(nightly, "git", lambda *_arguments: "")
+    assert [run.name for run in nightly.previous({}, Time(60.0, 1, "dev"))] == ["none"]
+
+
 def test_a_part_that_does_not_build_fails_and_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

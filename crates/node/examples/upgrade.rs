@@ -1,7 +1,8 @@
 //! Upgrades a running system from an earlier release, and audits it.
 //!
-//! `upgrade REFERENCE` builds the program of a git reference in a folder of its own below `target/previous`. The nightly runs
-//! call it: it takes minutes to build, and needs the repository's history.
+//! `upgrade REFERENCE [LOWEST-HIGHEST]` builds the program of a git reference in a folder of its own below `target/previous`.
+//! With a range, its processes speak these versions of the messages. The nightly runs call it: it takes minutes to build, and
+//! needs the repository's history.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -9,7 +10,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::pair::{NEW, Pair, patient};
+use common::pair::{NEW, OLD, Pair, patient};
 use common::program;
 use fanin_node::audit::Audit;
 use fanin_node::config::Role;
@@ -47,10 +48,17 @@ fn previous(reference: &str) -> PathBuf {
     program
 }
 
+/// The result of an upgrade.
+struct Upgrade {
+    audit: Audit,
+    /// True if one process after the other was replaced; false if all were stopped first.
+    is_rolling: bool,
+}
+
 /// The previous release runs a system, and this one takes its place: one process after the other if both greet alike. If
 /// not, the processes say so, and all are stopped before this release goes on with their files.
-fn upgrade(previous: PathBuf) -> Audit {
-    let mut pair = Pair::prepare("previous", &patient(), "");
+fn upgrade(previous: PathBuf, versions: &'static str) -> Upgrade {
+    let mut pair = Pair::prepare("previous", &patient(), versions);
     pair.program = previous;
     pair.spawn_all();
     let assigned = |pair: &Pair| pair.assigned("supervisor").max(pair.assigned("standby"));
@@ -63,7 +71,11 @@ fn upgrade(previous: PathBuf) -> Audit {
     let log = |pair: &Pair| pair.log("logger-1").lines().skip(old_lines).collect::<Vec<_>>().join("\n");
     let is_refused = |pair: &Pair| log(pair).contains(" is needed; upgrade the process that ");
     pair.wait("an answer", |pair| is_refused(pair) || log(pair).contains(" connected peer=collector "));
-    if is_refused(&pair) {
+    let is_rolling = !is_refused(&pair);
+    if is_rolling {
+        assert!(versions != OLD || log(&pair).contains(" version=1"), "{}", log(&pair));
+        pair.replace_each();
+    } else {
         eprintln!("the previous release greets otherwise: all its processes are stopped first");
         let before = assigned(&pair);
         pair.wait("assigning without the logger", |pair| assigned(pair) > before + 50);
@@ -72,22 +84,25 @@ fn upgrade(previous: PathBuf) -> Audit {
         let before = assigned(&pair);
         pair.wait("assigning with this release", |pair| assigned(pair) > before + 50);
         pair.wait_paired();
-    } else {
-        pair.replace_each();
     }
     let folder = pair.folder.clone();
     let audited = pair.finish(&[&folder]);
     assert_eq!((audited.totals.debug, audited.missing), (0, 0), "{audited:?}");
     assert_eq!(audited.totals.assigned, audited.totals.rejected + audited.totals.stored, "{audited:?}");
-    audited
+    Upgrade { audit: audited, is_rolling }
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let (Some(reference), None) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: upgrade REFERENCE");
-        std::process::exit(2);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (reference, versions) = match arguments.as_slice() {
+        [reference] => (reference, String::new()),
+        [reference, versions] => (reference, versions.clone()),
+        _ => {
+            eprintln!("usage: upgrade REFERENCE [LOWEST-HIGHEST]");
+            std::process::exit(2);
+        }
     };
-    let totals = upgrade(previous(&reference)).totals;
-    eprintln!("upgraded from {reference}: {} events, none lost", totals.assigned);
+    let ended = upgrade(previous(reference), versions.leak());
+    let how = if ended.is_rolling { "process by process" } else { "after all processes had stopped" };
+    eprintln!("upgraded from {reference}, {how}: {} events, none lost", ended.audit.totals.assigned);
 }
