@@ -27,6 +27,7 @@ use fanin_units::Instant;
 use crate::machine::{ProcessLife, ProcessMachine};
 use crate::plan::{InjectedFault, PlannedFault, WorldPlan};
 use crate::shared::{Core, SharedCore};
+use crate::verdict::WorldFailure;
 use crate::world::World;
 
 /// The clock of a process takes 213 days. Timers behind its end would never fire.
@@ -387,6 +388,38 @@ fn a_process_that_is_stopped_for_long_is_killed_and_a_short_pause_is_none() {
         }
     }
     assert_eq!((long, short), (30, 30));
+}
+
+/// A collector that dies while its disk is full loses lines of its journal, and no event. `docs/howto/disasters.md` names what
+/// the audit says then.
+#[test]
+fn a_collector_that_dies_with_its_disk_loses_lines_and_no_event() {
+    let (mut found, mut whole) = (0, 0);
+    for seed in 0..120 {
+        let mut world = World::new(seed);
+        let place = world.plan.places.iter().position(|place| place.role == Role::Collector).unwrap();
+        let ms = |ms: u64| ms * 1_000_000;
+        let full = InjectedFault::DiskFull(place);
+        world.plan.faults = vec![
+            PlannedFault { at: ms(300), until: ms(2500), kind: full },
+            PlannedFault { at: ms(1500), until: ms(1501), kind: InjectedFault::Kill(place) },
+        ];
+        world.plan.stop_at = ms(4000);
+        (world.plan.is_rolling, world.plan.is_long, world.plan.is_held) = (false, false, false);
+        match world.run() {
+            Ok(_) => whole += 1,
+            Err(WorldFailure::Audit(text)) => {
+                let named = ["no collector's journal has a processor's decision", "shipped it"];
+                assert!(!text.contains("lost"), "seed {seed}: {text}");
+                for finding in text.lines().filter(|line| line.contains("event ")) {
+                    assert!(named.iter().any(|named| finding.contains(named)), "seed {seed}: {text}");
+                }
+                found += 1;
+            }
+            Err(failure) => panic!("seed {seed}: {failure}"),
+        }
+    }
+    assert!(found > 5 && whole > 5, "{found} with findings, {whole} without");
 }
 
 /// A readout whose disk is full when the first leader is chosen cannot write its vote. It votes once its disk takes it: a
