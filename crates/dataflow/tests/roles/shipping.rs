@@ -63,7 +63,7 @@ fn an_event_that_loggers_refuse_again_and_again_goes_round_less_often() {
         // Each logger receives the event, and refuses it: its proof is by a key that the logger does not have.
         for _ in 0..2 {
             let offered = said(&mut collector);
-            let [(Peer::Logger(logger), "offer")] = offered[..] else { panic!("{offered:?}") };
+            let Some(&(Peer::Logger(logger), "offer")) = offered.last() else { panic!("{offered:?}") };
             from_logger(&mut collector, ms(now), logger, Message::Grant { event });
             assert_eq!(said(&mut collector), [(Peer::Logger(logger), "event")]);
             from_logger(&mut collector, ms(now), logger, Message::Refuse { event });
