@@ -308,10 +308,10 @@ impl Metrics {
             let name = format!("predicted_{}", figure.key);
             match figure.unit {
                 PredictedUnit::Seconds => {
-                    registry.register_with_unit(name, figure.help, Unit::Seconds, family)
+                    registry.register_with_unit(name, figure.help, Unit::Seconds, family);
                 }
                 PredictedUnit::BytesPerSecond => {
-                    registry.register_with_unit(name, figure.help, Unit::Bytes, family)
+                    registry.register_with_unit(name, figure.help, Unit::Bytes, family);
                 }
                 PredictedUnit::PerSecond => registry.register(name, figure.help, family),
             }
