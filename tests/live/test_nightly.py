@@ -277,6 +277,8 @@ def test_without_a_tag_upgrades_begin_at_the_first_commit_of_this_wire_format(
     words = "upgraded from it, process by process: 9 events, none lost\n"
     assert runs[0].judge(nightly.Ended(0, words)).passed
     assert not runs[0].judge(nightly.Ended(0, "refused\n")).passed
+    stopped = words.replace("process by process", "after all processes had stopped")
+    assert [run.judge(nightly.Ended(0, stopped)).passed for run in runs] == [False, False, True]
     monkeypatch.setattr(nightly, "git", lambda *_arguments: "")
     assert [run.name for run in nightly.previous({}, Time(60.0, 1, "dev"))] == ["none"]
 
