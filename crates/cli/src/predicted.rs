@@ -53,8 +53,9 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         let Some(period) = &outcome.summary.measured_ps else { continue };
         let (from, until) = (Instant::new(period.from), Instant::new(period.until));
         let whole = windows_of(&outcome.records.events, from, until);
-        let seconds = whole.len() as f64 * WINDOW.as_secs_f64();
         windows.extend(whole);
+        // TCP's counts are those of the whole measured time, also where its last window was cut short.
+        let seconds = until.saturating_since(from).as_secs_f64();
         if seconds > 0.0
             && let Some(tcp) = &outcome.summary.tcp
         {

@@ -43,7 +43,10 @@ pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failu
         ideal_rate: None,
         predicted: PredictedBands::default(),
     };
-    Ok(launch.check()?)
+    launch.check()?;
+    // The tables need the racks of its collectors.
+    topology::build(&loaded.scenario)?;
+    Ok(())
 }
 
 pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
