@@ -50,12 +50,6 @@ impl PortRecipe {
 
     /// Opens the queues of an interface, which receive from now on. No chunk is lent to them yet.
     pub(super) fn open(&self, device: Device, umem: &mut Option<Umem>) -> Result<XdpPort, OpenError> {
-        if self.bypass
-            && let Err(error) = bypass::install(&self.interface)
-        {
-            let interface = &self.interface;
-            eprintln!("warning: while this switch does not run, {interface} sends no frame back: {error}");
-        }
         let queues = self.queues(&device);
         let largest = device.mtu().map_err(self.fail("reading its MTU"))?.max(self.mtu);
         let frags = largest + (ETHERNET_HEADER + TAG_BYTES) as u32 > self.area.room;
@@ -67,6 +61,12 @@ impl PortRecipe {
             let at = QueueAddress { interface: device.index, queue, slots, copy };
             let one = XdpQueue::open(at, self.area, umem).map_err(self.fail("opening an AF_XDP socket"))?;
             opened.push(one);
+        }
+        if self.bypass
+            && let Err(error) = bypass::install(&self.interface)
+        {
+            let interface = &self.interface;
+            eprintln!("warning: while this switch does not run, {interface} sends no frame back: {error}");
         }
         Ok(XdpPort { device, redirect, queues: opened, missed_before: 0 })
     }
