@@ -123,6 +123,7 @@ impl ChildProcess {
     pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
         self.child = Some(child);
+        self.is_killed = false;
         self.plan.handle_started(now);
         self.forget_activity(now);
     }

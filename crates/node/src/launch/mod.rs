@@ -535,7 +535,9 @@ impl<P: Placement> LiveSystem<P> {
             return true;
         }
         tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
-        *self.ended.entry(child.name.clone()).or_default() += 1;
+        if !child.take_killed() {
+            *self.ended.entry(child.name.clone()).or_default() += 1;
+        }
         child.plan_restart(now);
         false
     }
