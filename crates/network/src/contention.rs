@@ -13,11 +13,12 @@
 //! them by its share of a full payload. These shares are at most the frame. So a job's length is its bytes in full frames.
 //! (2) The last byte leaves the machine after the job's length. In addition there is the round trip, as no answer passes
 //! before its request. The bytes come after their own collection's round trip, and all have the same way behind the machine.
-//! So each job is played from the end of its round trip on. On the inputs the round trip is counted without a frame's time there, since the job has it.
-//! (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the least sum of each period is a
-//! bound of its part. So is the least sum of some of its jobs, with the least times of the others; the largest of these counts. (4) The least time of one collection holds in every schedule
-//! in which the readouts draw the same delays. It assumes that parts of one readout's answer share no frame. (5) The inputs run
-//! ahead of the last links only as far as the switch between them has memory (`memory`).
+//! So each job is played from the end of its round trip on. On the inputs the round trip is counted without a frame's time
+//! there, since the job has it. (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the
+//! least sum of each period is a bound of its part. So is the least sum of some of its jobs, with the least times of the
+//! others; the largest of these counts. (4) The least time of one collection holds in every schedule in which the readouts
+//! draw the same delays. It assumes that parts of one readout's answer share no frame. (5) The inputs run ahead of the last
+//! links only as far as the switch between them has memory (`memory`).
 
 mod figures;
 mod memory;
