@@ -284,3 +284,31 @@ proptest! {
         prop_assert!((bound.least.time_ps.mean / bound.clairvoyant.time_ps.mean - 1.0).abs() < 1e-6, "{bound:?}");
     }
 }
+
+#[test]
+fn the_memory_of_a_switch_is_that_of_its_scheme() {
+    let memory = |sets: &[&str]| {
+        let all = ["tor.buffer=1.518 MB", "core.buffering=dedicated"].iter().chain(sets);
+        let all: Vec<String> = all.map(|&set| set.to_owned()).collect();
+        let scenario = fanin_scenario::load("thesis-a-1000hz", &all).unwrap().scenario;
+        let (network, roles) = topology::build(&scenario).unwrap();
+        let to_collector = network.ports().find(|&port| network.destination(port) == roles.collectors[0]);
+        SwitchMemory::of(&network, network.source(to_collector.unwrap()), 39, 2)
+    };
+    // A frame of 1518 B in memory has 1538 B on the wire. A port has one more in service.
+    let (port, frame) = (1_538_000 + 1538, 1538);
+    let dedicated = memory(&["tor.buffering=dedicated"]).unwrap();
+    assert_eq!(dedicated, SwitchMemory { port, total: 39 * port, at_once: 2 * frame });
+    let shared = memory(&["tor.buffering=shared"]).unwrap();
+    assert_eq!(shared, SwitchMemory { port, total: 1_538_000 + 39 * frame, at_once: 2 * frame });
+    // A port never has more than the whole memory, whatever its part is.
+    let threshold = memory(&["tor.buffering=dynamic-threshold"]).unwrap();
+    assert!(threshold.port <= port && threshold.total == shared.total, "{threshold:?}");
+    // Frames wait at their inputs: an output may have all modules' memory.
+    let voq = memory(&["tor.buffering=voq", "tor.module_ports=8"]).unwrap();
+    assert!(voq.port >= port && voq.total >= voq.port, "{voq:?}");
+    for unlimited in ["tor.buffering=unlimited", "tor.buffering=daqring"] {
+        assert_eq!(memory(&[unlimited]), None, "{unlimited}");
+    }
+    assert_eq!(memory(&["tor.buffering=dedicated", "tor.pause.mode=pause"]), None);
+}
