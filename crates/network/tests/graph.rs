@@ -125,7 +125,8 @@ fn check(scenario: &Scenario) -> usize {
     }
     // No collection is faster than the fastest path. The ideal is that of the nearest pair, without detours.
     let ideal = Ideal::new(scenario, &network, &roles, Duration::ZERO, 0, payload).unwrap();
-    if network.framing == fanin_network::FrameOverhead::ETHERNET {
+    // A readout on the host of its only collectors is asked without a network.
+    if network.framing == fanin_network::FrameOverhead::ETHERNET && shortest < Duration::new(u64::MAX) {
         let time = ideal.time(ideal.segments().wire_bytes(payload));
         assert!(time <= shortest + Duration::from_micros(1), "{time} of {shortest}");
         if redirected == 0 {
