@@ -108,5 +108,5 @@ fn the_death_of_the_switch_ends_an_incast_with_a_summary() {
     assert!(summary.get("tcp").is_none(), "{}", summary["tcp"]);
     assert!(summary["requests"].get("timeouts_mean").is_none(), "{}", summary["requests"]);
     let rounds = fanin_report::read(folder.path()).unwrap().records.events;
-    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.timeouts.is_none()), "{rounds:?}");
+    assert!(rounds.iter().all(|round| round.timeouts.is_none()), "{rounds:?}");
 }
