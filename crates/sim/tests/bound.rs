@@ -27,7 +27,10 @@ fn systems() -> impl Strategy<Value = String> {
         "node-load-balancing",
         "unit-round-robin",
     ]);
-    let buffer = prop::sample::select(vec!["30 kB", "200 kB", "5 MB"]);
+    let buffer = (
+        prop::sample::select(vec!["dedicated", "shared", "dynamic-threshold", "voq"]),
+        prop::sample::select(vec!["30 kB", "200 kB", "5 MB"]),
+    );
     (network, sizes, stack, rates, delays, shaping, policy, buffer).prop_map(
         |(network, sizes, stack, rates, delays, shaping, policy, buffer)| {
             let (readouts, fragments, racks, hosts, star) = network;
@@ -43,7 +46,7 @@ fn systems() -> impl Strategy<Value = String> {
                  [collectors]\nracks = {racks}\nhosts_per_rack = {hosts}\nunits_per_host = 3\nprocessing_time = \"2 ms\"\n\
                  [supervisor]\nrate = \"{}\"\npolicy = \"{policy}\"\n[transport]\nprofile = \"{stack}\"\n\
                  [network]\ntopology = \"{}\"\nreadouts_per_group = 8\n[link]\nrate = \"{}\"\ndelay = \"{} us\"\n\
-                 [uplink]\nrate = \"{}\"\n[tor]\nbuffering = \"dedicated\"\nbuffer = \"{buffer}\"\nuplink_buffer = \"5 MB\"\n\
+                 [uplink]\nrate = \"{}\"\n[tor]\nbuffering = \"{}\"\nbuffer = \"{}\"\nuplink_buffer = \"5 MB\"\n\
                  [workload]\nfraction = \"{percent} %\"\n",
                 delays.0,
                 delays.1.min(delays.0),
@@ -53,6 +56,8 @@ fn systems() -> impl Strategy<Value = String> {
                 rates.1,
                 delays.2,
                 rates.2,
+                buffer.0,
+                buffer.1,
             );
             // Writing to a string cannot fail.
             let _ = match shaping.map(|credits| credits.map(|count| count.max(fragments))) {
