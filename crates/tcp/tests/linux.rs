@@ -1,117 +1,9 @@
 //! Rules of Linux that the comparison with this machine's kernel has found (`tests/kernel`): one sender, and hand-made ACKs.
 
-use fanin_tcp::{Config, CongestionConfig, CongestionState, Endpoint, Flags, SackBlock, Segment};
-use fanin_units::{Duration, Instant};
+mod harness;
 
-const MSS: u64 = 1448;
-
-/// A sender and its time in microseconds.
-struct Sender {
-    config: Config,
-    end: Endpoint,
-    now: u64,
-    /// True if a segment has announced a reduction (CWR).
-    has_announced: bool,
-    /// Segments sent, retransmissions apart.
-    highest: u64,
-}
-
-impl Sender {
-    fn new(config: Config) -> Self {
-        let end = Endpoint::new(&config);
-        Self { config, end, now: 0, has_announced: false, highest: 0 }
-    }
-
-    fn time(&self) -> Instant {
-        Instant::START + Duration::from_micros(self.now)
-    }
-
-    /// The timestamp that a segment sent now carries.
-    fn stamp(&self) -> u32 {
-        (self.now / 1000) as u32 + 1
-    }
-
-    /// The segments that can go now, by their numbers from 0.
-    fn sent(&mut self) -> Vec<u64> {
-        let now = self.time();
-        let mut sent = Vec::new();
-        while let Some(segment) = self.end.poll_transmit(&self.config, now) {
-            self.has_announced |= segment.flags.contains(Flags::CWR);
-            self.highest = self.highest.max(segment.offset / MSS + 1);
-            sent.push(segment.offset / MSS);
-        }
-        sent
-    }
-
-    fn write(&mut self, segments: u64) -> Vec<u64> {
-        self.end.write(segments * MSS);
-        self.sent()
-    }
-
-    /// Takes an ACK of `ack` segments that echoes `echo`, with SACK blocks in segments. The first reports a duplicate if it ends
-    /// at or below `ack`.
-    fn ack(&mut self, ack: u64, echo: u32, blocks: &[(u64, u64)]) -> Vec<u64> {
-        self.ack_with(ack, echo, blocks, Flags::default())
-    }
-
-    /// As [`ack`](Self::ack), with further flags.
-    fn ack_with(&mut self, ack: u64, echo: u32, blocks: &[(u64, u64)], flags: Flags) -> Vec<u64> {
-        let mut segment =
-            Segment { ack: ack * MSS, window: 1 << 20, flags: Flags::ACK | flags, ..Segment::default() };
-        if self.config.timestamps {
-            segment.flags.insert(Flags::TIMESTAMP);
-            segment.ts_echo = echo;
-        }
-        for (slot, &(start, end)) in segment.sack.iter_mut().zip(blocks) {
-            let relative = |number: u64| ((number as i64 - ack as i64) * MSS as i64) as i32;
-            *slot = SackBlock { start: relative(start), end: relative(end) };
-            if end <= ack {
-                segment.flags.insert(Flags::DSACK);
-            }
-        }
-        let now = self.time();
-        self.end.handle_segment(&self.config, now, &segment);
-        self.sent()
-    }
-
-    /// Waits until a timer sends something.
-    fn wait(&mut self) -> Vec<u64> {
-        loop {
-            let at = self.end.poll_deadline().get();
-            assert_ne!(at, u64::MAX, "no timer runs");
-            self.now = self.now.max(at.div_ceil(1_000_000));
-            let now = self.time();
-            self.end.handle_deadline(&self.config, now);
-            let sent = self.sent();
-            if !sent.is_empty() {
-                return sent;
-            }
-        }
-    }
-
-    fn state(&self) -> CongestionState {
-        self.end.stats(&self.config).state
-    }
-
-    fn window(&self) -> u64 {
-        self.end.stats(&self.config).cwnd / MSS
-    }
-}
-
-/// A sender whose first flight of ten segments of forty was acknowledged after `rtt` microseconds.
-fn started(config: Config, rtt: u64) -> Sender {
-    let mut sender = Sender::new(config);
-    assert_eq!(sender.write(40).len(), 10);
-    sender.now = rtt;
-    for acked in 1..=10 {
-        sender.ack(acked, 1, &[]);
-    }
-    sender
-}
-
-fn without_probe() -> Config {
-    Config { tail_loss_probe: false, ..Config::linux_6() }
-}
+use fanin_tcp::{Config, CongestionConfig, CongestionState, Flags, Segment};
+use harness::sender::{MSS, Sender, started, without_probe};
 
 // RFC 5682 §3.1 step 2b, and step 3a.
 #[test]
@@ -126,6 +18,17 @@ fn after_a_timeout_new_data_tests_whether_it_was_needless() {
     // The new data arrives, and nothing before it: the loss was real.
     assert_eq!(sender.ack(11, stamp, &[(first_new, first_new + 1)])[0], 11);
     assert_eq!(sender.state(), CongestionState::Loss);
+}
+
+// tcp_enter_loss tests each timeout of a retransmission that nothing has followed (icsk_retransmits).
+#[test]
+fn a_repeated_timeout_is_tested_as_well() {
+    let mut sender = started(without_probe(), 40_000);
+    let first_new = sender.window() + 10;
+    assert_eq!((sender.wait(), sender.wait()), (vec![10], vec![10]));
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    assert_eq!(sender.ack(11, stamp, &[]), [first_new, first_new + 1]);
 }
 
 #[test]
@@ -205,6 +108,21 @@ fn a_late_segment_undoes_the_reduction() {
     assert!(sender.window() >= window, "{}", sender.window());
     assert_ne!(sender.state(), CongestionState::Recovery);
     assert_eq!(sender.end.scoreboard(&sender.config).reordering_seen, 1);
+}
+
+// tcp_fastretrans_alert: an ACK that undoes a recovery and shows another loss begins the next one.
+#[test]
+fn an_undone_recovery_begins_again_with_the_same_ack() {
+    let mut sender = started(without_probe(), 40_000);
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    assert_eq!(sender.ack(10, stamp, &[(11, 14)])[0], 10);
+    let resent = sender.stamp();
+    sender.now += 40_000;
+    // The original of 10 arrived as well, and 14 and 15 are missing.
+    let sent = sender.ack(14, resent, &[(10, 11), (16, 20)]);
+    assert_eq!(sender.end.stats(&sender.config).fast_retransmits, 2);
+    assert_eq!((sender.state(), sent[0]), (CongestionState::Recovery, 14));
 }
 
 // tcp_ecn_withdraw_cwr: a reduction that was undone is not announced to the receiver.

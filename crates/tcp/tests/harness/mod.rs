@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod sender;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 

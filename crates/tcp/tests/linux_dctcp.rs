@@ -1,0 +1,94 @@
+//! Rules of Linux's DCTCP that the comparison with this machine's kernel has found (`tests/kernel`).
+
+mod harness;
+
+use fanin_tcp::{Config, CongestionConfig, CongestionState, DctcpParameters, Flags};
+use harness::sender::{MSS, Sender, started, without_probe};
+
+/// `config` with DCTCP. α begins at a quarter, and moves to a window's share by `gain` millionths.
+fn with_dctcp(config: &Config, gain: u32) -> Config {
+    let parameters = DctcpParameters { gain, alpha_initial: 250_000, window_min: 2 };
+    Config {
+        ecn: true,
+        ecn_exact: true,
+        congestion_control: CongestionConfig::Dctcp(parameters),
+        ..config.clone()
+    }
+}
+
+/// The threshold in segments.
+fn threshold(sender: &Sender) -> u64 {
+    sender.end.stats(&sender.config).ssthresh / MSS
+}
+
+// dctcp_react_to_loss: recovery and a timeout halve the window, whatever the share of marks.
+#[test]
+fn a_loss_halves_the_window_whatever_the_share_of_marks() {
+    let mut sender = started(with_dctcp(&without_probe(), 0), 40_000);
+    let (before, stamp) = (sender.window(), sender.stamp());
+    sender.now += 40_000;
+    sender.ack(10, stamp, &[(11, 14)]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    assert_eq!(threshold(&sender), before / 2);
+
+    let mut sender = started(with_dctcp(&without_probe(), 0), 40_000);
+    let before = sender.window();
+    assert_eq!(sender.wait(), [10]);
+    assert_eq!(sender.state(), CongestionState::Loss);
+    assert_eq!(threshold(&sender), before / 2);
+}
+
+// dctcp_react_to_loss, dctcp_ssthresh: a mark lowers the threshold by its share, and a recovery while the window falls halves it.
+#[test]
+fn recovery_after_a_mark_halves_the_window() {
+    let mut sender = started(with_dctcp(&without_probe(), 0), 40_000);
+    let (before, stamp) = (sender.window(), sender.stamp());
+    sender.now += 40_000;
+    sender.ack_with(11, stamp, &[], Flags::ECE);
+    assert_eq!(sender.state(), CongestionState::Cwr);
+    assert_eq!(threshold(&sender), before - before / 8);
+    let lowered = sender.window();
+    sender.ack(11, stamp, &[(12, 15)]);
+    assert_eq!(sender.state(), CongestionState::Recovery);
+    assert_eq!(threshold(&sender), lowered / 2);
+}
+
+// dctcp_update_alpha counts by tp->delivered and tp->delivered_ce: a segment counts with the ACK that SACKs it.
+#[test]
+fn marks_of_sacked_segments_count() {
+    let mut sender = Sender::new(with_dctcp(&without_probe(), 1_000_000));
+    assert_eq!(sender.write(10).len(), 10);
+    sender.now = 40_000;
+    // The first ACK ends an empty window.
+    sender.ack(1, 1, &[]);
+    assert_eq!(sender.end.stats(&sender.config).alpha_ppm, 0);
+    for end in 3..=10 {
+        sender.ack_with(1, 1, &[(2, end)], Flags::ECE);
+    }
+    let resent = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(10, resent, &[]);
+    // Eight of nine were marked. The ninth, sent again, was not.
+    assert_eq!(sender.end.stats(&sender.config).alpha_ppm, 888_888);
+}
+
+// dctcp_ssthresh: a loss that a probe repaired lowers the threshold by the share of marks.
+#[test]
+fn a_loss_that_a_probe_repaired_costs_the_share_of_marks() {
+    let mut sender = Sender::new(with_dctcp(&Config::linux_6(), 0));
+    assert_eq!(sender.write(10).len(), 10);
+    sender.now = 40_000;
+    for acked in 1..=9 {
+        sender.ack(acked, 1, &[]);
+    }
+    assert_eq!(sender.wait(), [9]);
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(10, stamp, &[]);
+    assert_eq!(sender.write(1), [10]);
+    let (before, stamp) = (sender.window(), sender.stamp());
+    sender.now += 40_000;
+    sender.ack(11, stamp, &[]);
+    assert_eq!(sender.state(), CongestionState::Open);
+    assert_eq!(threshold(&sender), before - before / 8);
+}
