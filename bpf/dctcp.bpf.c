@@ -136,7 +136,7 @@ static __always_inline void mark_seen(struct sock *sk, __u32 ce)
 				tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 			bpf_tcp_send_ack(tp, ca->prior_rcv_nxt);
 		}
-		/* The new state is acknowledged at once, too. */
+		/* A delayed ACK would leave two segments outstanding at a lost tail, and the sender would probe too soon. */
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		ca->ce_state = ce;
 	}

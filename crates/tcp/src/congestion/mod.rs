@@ -8,7 +8,7 @@
 //! | [`ssthresh`](Algorithm::ssthresh) | a loss or a mark reduces the window | `ssthresh` |
 //! | [`react_to_loss`](Algorithm::react_to_loss) | recovery begins, or a timeout reduces the window | `set_state`, `cwnd_event` |
 //! | [`on_ack`](Algorithm::on_ack) | an ACK finds the window in full use | `cong_avoid` |
-//! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once | `pkts_acked`, `in_ack_event` |
+//! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once; any ACK for DCTCP of Linux 6 | `pkts_acked`, `in_ack_event` |
 //! | [`undo_cwnd`](Algorithm::undo_cwnd) | a reduction proved needless | `undo_cwnd` |
 //! | [`on_timeout`](Algorithm::on_timeout) | the retransmission timer expired | `set_state` |
 //! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
