@@ -17,30 +17,40 @@ KNOWN = {
     "tcp_ooo_rcv_mss.pkt": "the receive window grows by simplified rules",
 }
 
-# Reasons of unsupported scripts, with a pattern of what the interpreter says. One without is a fault.
+# Flags of a call, joined.
+FLAGS = r"[A-Z_ |]*"
+# Reasons of unsupported scripts, with a pattern of all that the interpreter says. One without is a fault.
 LACKING = {
-    "fast open": r"TCP option (FO|FOEXP)\b|data on a SYN|TCP_FASTOPEN|MSG_FASTOPEN",
-    "zero copy": r"SO_ZEROCOPY|MSG_ZEROCOPY",
-    "boundaries that the application sets (MSG_EOR, MSG_MORE, TCP_CORK)": r"MSG_EOR|MSG_MORE|TCP_CORK",
-    "the limits of the send buffer": r"reading socket option (SO_SNDBUF|TCP_NOTSENT_LOWAT)"
-    r"|the limit of the send buffer|tcpi_rwnd_limited|tcpi_sndbuf_limited",
-    "a device's queue (`tc`, `ethtool`)": r"command (tc|ethtool)\b",
-    "time stamps for the application": r"SO_TIMESTAMPING|SCM_TIMESTAMPING",
-    "times of the application in `tcp_info`": r"tcpi_(last_\w+|busy_time|rwnd_limited)",
-    "bytes readable as ancillary data (TCP_INQ)": r"TCP_INQ",
-    "a limit of time for sent data (TCP_USER_TIMEOUT)": r"TCP_USER_TIMEOUT",
-    "path MTU discovery": r"tcp_mtu_probing|ICMP|icmp|IP_MTU|tcp_base_mss|mtu",
-    "files and calls of many buffers": r"command /bin/\w+|call (sendfile|splice|sendmsg|recvmsg|writev)",
-    "epoll": r"call epoll_\w+",
-    "system calls with arguments that the kernel refuses": r"a call with bad arguments",
-    "signed segments (TCP MD5)": r"TCP option md5|TCP_MD5SIG",
-    "urgent data": r"urgent data|MSG_OOB",
-    "accurate ECN": r"accurate ECN|tcp_ecn=[3-5]|ACE flags|TCP option (ECN|e0b|e1b|ace)|tcp_ecn_option",
-    "other address families and protocols": r"AF_INET6|IPv6|ipv6|SOCK_DGRAM|UDP|udp|IPPROTO_\w+",
-    "values of a kernel's setting that the model does not have": r"sysctl \w+",
+    "fast open": rf"TCP option (FO|FOEXP)|data on a SYN \(fast open\)|send with {FLAGS}MSG_FASTOPEN{FLAGS}"
+    r"|(reading )?socket option TCP_FASTOPEN(_CONNECT|_KEY|_NO_COOKIE)?"
+    r"|sysctl tcp_fastopen_blackhole_timeout_sec",
+    "zero copy": rf"socket option SO_ZEROCOPY|send with {FLAGS}MSG_ZEROCOPY{FLAGS}",
+    "boundaries that the application sets (MSG_EOR, MSG_MORE, TCP_CORK)": r"socket option TCP_CORK"
+    rf"|send with {FLAGS}MSG_(EOR|MORE){FLAGS}",
+    "the limits of the send buffer": r"(reading )?socket option (SO_SNDBUF|TCP_NOTSENT_LOWAT)"
+    r"|the limit of the send buffer|tcpi_(rwnd|sndbuf)_limited is not in the model",
+    "a device's queue (`tc`, `ethtool`)": r"command (tc qdisc (add|change|delete|replace)|ethtool -K tun0)",
+    "time stamps for the application": r"socket option SO_TIMESTAMPING",
+    "times of the application in `tcp_info`": r"tcpi_last_(data_sent|data_recv|ack_recv)"
+    r" is not in the model|tcpi_busy_time is not in the model",
+    "bytes readable as ancillary data (TCP_INQ)": r"socket option TCP_INQ",
+    "a limit of time for sent data (TCP_USER_TIMEOUT)": r"socket option TCP_USER_TIMEOUT",
+    "path MTU discovery": r"sysctl (tcp_mtu_probing=[12]|tcp_base_mss)|option --mtu|icmp packets"
+    r"|(reading )?socket option IP_MTU(_DISCOVER)?",
+    "files and calls of many buffers": r"command /bin/rm -f /tmp/testfile"
+    r"|call (sendfile|splice|sendmsg|recvmsg|writev)",
+    "epoll": r"call epoll_(create|ctl|wait)",
+    "system calls with arguments that the kernel refuses": r"a call with bad arguments \(E[A-Z]+\)",
+    "signed segments (TCP MD5)": r"TCP option md5|socket option TCP_MD5SIG",
+    "urgent data": rf"urgent data|send with {FLAGS}MSG_OOB{FLAGS}",
+    "accurate ECN": r"(flags \S+|sysctl tcp_ecn=[3-5]) \(accurate ECN\)|TCP option (ECN|e0b|e1b|ace)",
+    "other address families and protocols": r"(udp|ipv6) packets|socket SOCK_DGRAM (IPPROTO_UDP|0)",
+    "values of a kernel's setting that the model does not have": r"sysctl (tcp_frto|tcp_syn_retries"
+    r"|tcp_synack_retries|tcp_invalid_ratelimit)=\d+",
 }
 
 
 def lacking(detail: str) -> str | None:
     """Return what the model lacks for an unsupported script, or `None` if that has no name."""
-    return next((name for name, pattern in LACKING.items() if re.search(pattern, detail)), None)
+    said = re.sub(r"^line \d+: ", "", detail)
+    return next((name for name, pattern in LACKING.items() if re.fullmatch(pattern, said)), None)

@@ -203,7 +203,7 @@ def main() -> int:
         for folder, count in sorted(counts.items()):
             print(f"| `{folder}` | {' | '.join(str(count[column]) for column in columns)} |")
     if arguments.exceptions:
-        print("| why | scripts | |\n|---|---:|---|")
+        print("| why | scripts | which |\n|---|---:|---|")
         for why, names in sorted(exceptions.items(), key=lambda item: (-len(item[1]), item[0])):
             print(f"| {why} | {len(names)} | {by_folder(names)} |")
     total = sum(counts.values(), collections.Counter[str]())

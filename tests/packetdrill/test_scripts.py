@@ -66,6 +66,7 @@ def test_difference_is_found(binary: Path, line: str, detail: str) -> None:
         ("+0 > . 1:1(0) ack 1 <FO 1234>", "TCP option FO"),
         ("+0 %{ assert tcpi_busy_time > 0 }%", "tcpi_busy_time is not in the model"),
         ("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0", "socket option TCP_CORK"),
+        ("+0 send(4, ..., 9, MSG_DONTWAIT | MSG_MORE) = 9", "send with MSG_DONTWAIT | MSG_MORE"),
         ("+0 sendfile(4, 5, [0], 10) = 10", "call sendfile"),
     ],
 )
@@ -76,5 +77,19 @@ def test_unsupported_is_named(binary: Path, line: str, reason: str) -> None:
     assert lacking(outcome.detail)
 
 
-def test_an_unsupported_script_without_a_reason_has_no_name() -> None:
-    assert lacking("line 3: the moon") is None
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "line 3: the moon",
+        "line 3: sysctl tcp_new_setting",
+        "line 3: sysctl tcp_new_setting=1",
+        "line 3: command /bin/sh -c make",
+        "line 3: command tc filter add",
+        "line 3: socket option IP_MTU_OF_ANOTHER",
+        "line 3: packet 'the mtu, as udp or icmp'",
+        "line 3: call epoll_of_another",
+        "code: name 'tcpi_busy_time' is not defined",
+    ],
+)
+def test_an_unsupported_script_without_a_reason_has_no_name(detail: str) -> None:
+    assert lacking(detail) is None
