@@ -1,14 +1,32 @@
 """A random choice of scenarios at their extremes ends as it should; `extremes.py` plays all of them."""
 
+import itertools
 import os
 import random
-from collections.abc import Callable
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import commands
 import pytest
-from extremes import Case, Verdict, bases, companions, judge, keys, pairs, play, schema, singles
+from extremes import (
+    BASES,
+    UNMEASURED,
+    Case,
+    Verdict,
+    Watch,
+    bases,
+    companions,
+    judge,
+    keys,
+    pairs,
+    play,
+    schema,
+    singles,
+    watched,
+)
 
 # Cases of each kind, all of which are played, also on a slow machine. The nightly runs play the others.
 CASES = 60
@@ -26,6 +44,12 @@ def in_pairs(table: Table) -> list[Case]:
     return pairs(table, CASES, seed=1)
 
 
+def late(verdicts: list[Verdict]) -> str:
+    """Return how many cases the machine was too busy to judge."""
+    count = sum(verdict.kind == UNMEASURED for verdict in verdicts)
+    return f", {count} of them too slowly to be judged" if count else ""
+
+
 @pytest.mark.parametrize("choose", [alone, in_pairs])
 def test_extremes_end_with_a_result_or_a_reason(choose: Choice, capsys: pytest.CaptureFixture[str]) -> None:
     fanin = os.environ["FANIN_BIN"]
@@ -35,7 +59,7 @@ def test_extremes_end_with_a_result_or_a_reason(choose: Choice, capsys: pytest.C
         verdicts = list(pool.map(lambda case: play(case, fanin), cases))
     left = len(singles(table)) - CASES if choose is alone else "all other pairs"
     with capsys.disabled():
-        print(f"\n{len(verdicts)} cases {choose.__name__} were played; not measured: {left}")
+        print(f"\n{len(verdicts)} cases {choose.__name__} were played{late(verdicts)}; not measured: {left}")
     faults = [
         f"{case.command(fanin)}: {verdict}"
         for case, verdict in zip(cases, verdicts, strict=True)
@@ -90,6 +114,34 @@ def test_an_interrupted_run_must_have_moved(
     assert play(Case("incast", (), ()), "fanin").kind == kind
 
 
+@pytest.mark.parametrize(
+    ("seconds", "kind"),
+    [
+        (itertools.repeat(0.0), "hang"),
+        (itertools.count(0.0, 1e-9), UNMEASURED),
+        (itertools.repeat(3.0), "stopped"),
+    ],
+)
+def test_wall_time_alone_is_no_fault(
+    seconds: Iterator[float], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("extremes.cpu_seconds", lambda _: next(seconds))
+    monkeypatch.setattr("extremes.WALL_SECONDS", 0.5)
+    monkeypatch.setattr("extremes.IDLE_SECONDS", 0.4)
+    process = subprocess.Popen(["sleep", "600"], stdout=subprocess.PIPE, text=True)
+    _, watch = watched(process, 2.0)
+    assert process.returncode == -signal.SIGINT
+    assert watch.verdict(Verdict("stopped")).kind == kind
+
+
+def test_a_late_end_by_itself_is_judged() -> None:
+    process = subprocess.Popen(["false"], text=True)
+    process.wait()
+    watch = Watch(process, 2.0)
+    watch.late = Verdict(UNMEASURED)
+    assert watch.verdict(Verdict("abort", "exit 1")).kind == "abort"
+
+
 def test_every_key_is_tried_in_every_system_that_reads_it() -> None:
     assert bases("transport.mtu") == ("incast", "rack", "leaf-spine", "hybrid")
     assert bases("core.buffer") == ("rack", "hybrid")
@@ -104,7 +156,7 @@ def test_other_commands_end_with_a_result_or_a_reason(capsys: pytest.CaptureFixt
     with ThreadPoolExecutor(2) as pool:
         verdicts = list(pool.map(lambda job: commands.play(job, fanin), chosen))
     with capsys.disabled():
-        print(f"\n{CASES} commands were played; not measured: {len(jobs) - CASES}")
+        print(f"\n{CASES} commands were played{late(verdicts)}; not measured: {len(jobs) - CASES}")
     faults = [
         f"{job.words(fanin, Path())}: {verdict}"
         for job, verdict in zip(chosen, verdicts, strict=True)
@@ -122,6 +174,12 @@ def test_other_commands_end_with_a_result_or_a_reason(capsys: pytest.CaptureFixt
         ("check", 0, None, "", "silence"),
         ("compare", 2, None, "error: something is wrong", "refusal"),
         ("compare", 1, {}, "", "silence"),
+        ("plan", 1, {}, "error: something", "exit"),
+        ("check", 1, None, "error: something", "exit"),
+        ("compare", 1, {}, "error: nothing moves at 65 s", "stall"),
+        ("sweep", 1, {}, "error: nothing moves at 65 s", "stall"),
+        ("sweep", -6, None, "", "abort"),
+        ("sweep", -24, None, "", "hang"),
         ("sweep", 0, {"points": [{}]}, "", "silence"),
     ],
 )
@@ -140,3 +198,15 @@ def test_a_refusal_of_a_swept_key_and_a_whole_sweep_pass() -> None:
         "refused"
     )
     assert commands.judge(job, 0, {"points": [{}, {}]}, "") == Verdict("result")
+
+
+def test_a_sweep_over_a_short_limit_may_stall() -> None:
+    job = commands.Job("sweep", Case("incast", (), ("run.stall_limit",)), values=("1 us", "24 h"))
+    assert commands.judge(job, 1, {}, "error: nothing moves at 2 us") == Verdict("lost")
+
+
+def test_each_system_meets_all_techniques_in_turn() -> None:
+    compared = [job for job in commands.every([("transport.mtu", ("1",) * 16)]) if job.command == "compare"]
+    for base in BASES:
+        met = [job.techniques for job in compared if job.case.base == base]
+        assert met == list(commands.TECHNIQUES) * 2
