@@ -200,7 +200,7 @@ impl SystemFigures {
             system.rate = system.rate_max();
         }
         if u128::from(system.rate.value.get()) * u128::from(wire.get()) > u128::from(u64::MAX) * 100 {
-            return Err(PlanError::TooLarge { quantity: "the rate of data" });
+            return Err(PlanError::TooLarge { quantity: "the rate of data (supervisor.rate)" });
         }
         Ok(system)
     }

@@ -180,7 +180,7 @@ fn techniques_leave_background_traffic_alone() {
         for control in ["cubic", "bbr"] {
             let control = format!("background.congestion_control={control}");
             let sets =
-                [&["background.connections=2", &control, "run.duration=300 ms"][..], technique].concat();
+                [&["background.connections=2", &control, "run.duration=1 s"][..], technique].concat();
             let outcome = played(RACK, &sets);
             let figures = background(&outcome.summary);
             // Six connections over three links of 1 Gb/s; their own links are as fast.
