@@ -179,8 +179,7 @@ fn techniques_leave_background_traffic_alone() {
     for technique in techniques {
         for control in ["cubic", "bbr"] {
             let control = format!("background.congestion_control={control}");
-            let sets =
-                [&["background.connections=2", &control, "run.duration=1 s"][..], technique].concat();
+            let sets = [&["background.connections=2", &control, "run.duration=1 s"][..], technique].concat();
             let outcome = played(RACK, &sets);
             let figures = background(&outcome.summary);
             // Six connections over three links of 1 Gb/s; their own links are as fast.
