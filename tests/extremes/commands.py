@@ -26,7 +26,6 @@ from extremes import (
     DONE,
     LOST,
     STOPPED,
-    UNMEASURED,
     Case,
     Verdict,
     bases,
@@ -35,6 +34,7 @@ from extremes import (
     keys,
     limits,
     may_stall,
+    report,
     schema,
     singles,
     watched,
@@ -158,22 +158,19 @@ def main() -> int:
     parser.add_argument("--only", default="", help="keys that contain this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    table = [(key, values) for key, values in keys(schema(options.fanin)) if options.only in key]
+    # Commands run in folders of their own.
+    fanin = str(Path(options.fanin).resolve())
+    table = [(key, values) for key, values in keys(schema(fanin)) if options.only in key]
     jobs = [job for job in every(table) if options.command in (None, job.command)]
     if options.cases is not None:
         jobs = random.Random(options.seed).sample(jobs, min(options.cases, len(jobs)))
-    counts: dict[str, int] = {}
-    faults = 0
+
+    def shown(job: Job) -> str:
+        return " ".join(f"'{word}'" for word in job.words("fanin", Path()))
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        for job, verdict in zip(jobs, pool.map(lambda job: play(job, options.fanin), jobs), strict=True):
-            counts[verdict.kind] = counts.get(verdict.kind, 0) + 1
-            if verdict.fault:
-                faults += 1
-                words = " ".join(f"'{word}'" for word in job.words("fanin", Path()))
-                print(f"{verdict.kind}: {words}\n    {verdict.fault}", flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-    print(f"{len(jobs) - faults - counts.get(UNMEASURED, 0)} passed, {faults} failed")
-    return int(faults > 0)
+        verdicts = pool.map(lambda job: play(job, fanin), jobs)
+        return report(zip(map(shown, jobs), verdicts, strict=True))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -416,6 +417,20 @@ def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Ve
     return Verdict("result" if measured else "reason")
 
 
+def report(verdicts: Iterable[tuple[str, Verdict]]) -> int:
+    """Print each fault with what was played, and the counts; return the exit code, 1 for a fault."""
+    counts: Counter[str] = Counter()
+    faults = 0
+    for played, verdict in verdicts:
+        counts[verdict.kind] += 1
+        if verdict.fault:
+            faults += 1
+            print(f"{verdict.kind}: {played}\n    {verdict.fault}", flush=True)
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+    print(f"{counts.total() - faults - counts[UNMEASURED]} passed, {faults} failed")
+    return int(faults > 0)
+
+
 def main() -> int:
     """Play what the arguments ask for; exit code 1 where there is a fault."""
     parser = argparse.ArgumentParser(
@@ -434,18 +449,13 @@ def main() -> int:
     cases = [case for case in cases if options.base in (None, case.base)]
     if options.cases is not None:
         cases = random.Random(options.seed).sample(cases, min(options.cases, len(cases)))
-    counts: dict[str, int] = {}
-    faults = 0
+
+    def shown(case: Case) -> str:
+        return " ".join([case.base, *(f"--set '{key}={value}'" for key, value in case.sets)])
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        for case, verdict in zip(cases, pool.map(lambda case: play(case, options.fanin), cases), strict=True):
-            counts[verdict.kind] = counts.get(verdict.kind, 0) + 1
-            if verdict.fault:
-                faults += 1
-                settings = " ".join(f"--set '{key}={value}'" for key, value in case.sets)
-                print(f"{verdict.kind}: {case.base} {settings}\n    {verdict.fault}", flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-    print(f"{len(cases) - faults - counts.get(UNMEASURED, 0)} passed, {faults} failed")
-    return int(faults > 0)
+        verdicts = pool.map(lambda case: play(case, options.fanin), cases)
+        return report(zip(map(shown, cases), verdicts, strict=True))
 
 
 if __name__ == "__main__":
