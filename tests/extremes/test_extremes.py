@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -50,6 +50,12 @@ def late(verdicts: list[Verdict]) -> str:
     return f", {count} of them too slowly to be judged" if count else ""
 
 
+def assert_no_fault(played: Sequence[Sequence[str]], verdicts: Sequence[Verdict]) -> None:
+    """Fail with each command line whose verdict is a fault."""
+    faults = [f"{words}: {verdict}" for words, verdict in zip(played, verdicts, strict=True) if verdict.fault]
+    assert not faults, "\n".join(faults)
+
+
 @pytest.mark.parametrize("choose", [alone, in_pairs])
 def test_extremes_end_with_a_result_or_a_reason(choose: Choice, capsys: pytest.CaptureFixture[str]) -> None:
     fanin = os.environ["FANIN_BIN"]
@@ -60,12 +66,7 @@ def test_extremes_end_with_a_result_or_a_reason(choose: Choice, capsys: pytest.C
     left = len(singles(table)) - CASES if choose is alone else "all other pairs"
     with capsys.disabled():
         print(f"\n{len(verdicts)} cases {choose.__name__} were played{late(verdicts)}; not measured: {left}")
-    faults = [
-        f"{case.command(fanin)}: {verdict}"
-        for case, verdict in zip(cases, verdicts, strict=True)
-        if verdict.fault
-    ]
-    assert not faults, "\n".join(faults)
+    assert_no_fault([case.command(fanin) for case in cases], verdicts)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +158,7 @@ def test_other_commands_end_with_a_result_or_a_reason(capsys: pytest.CaptureFixt
         verdicts = list(pool.map(lambda job: commands.play(job, fanin), chosen))
     with capsys.disabled():
         print(f"\n{CASES} commands were played{late(verdicts)}; not measured: {len(jobs) - CASES}")
-    faults = [
-        f"{job.words(fanin, Path())}: {verdict}"
-        for job, verdict in zip(chosen, verdicts, strict=True)
-        if verdict.fault
-    ]
-    assert not faults, "\n".join(faults)
+    assert_no_fault([job.words(fanin, Path()) for job in chosen], verdicts)
 
 
 @pytest.mark.parametrize(
