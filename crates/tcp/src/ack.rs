@@ -44,13 +44,23 @@ impl Endpoint {
                 return;
             }
             // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
-            if updates_window || segment.payload > 0 || self.flight.size == 0 {
+            // Plain data that acknowledge nothing do not reach tcp_ack at all (header prediction of tcp_rcv_established).
+            if segment.payload > 0 {
+                return;
+            }
+            if self.flight.size == 0 {
+                self.sample_without_flight(config, now);
+                return;
+            }
+            if updates_window {
                 return;
             }
         }
-        // With nothing outstanding Linux reads a report of a duplicate, and no mark (`no_queue` of `tcp_ack`).
+        // With nothing outstanding Linux reads a report of a duplicate, and reduces for no mark (`no_queue` of `tcp_ack`).
         if self.flight.size > 0 || segment.flags.contains(Flags::DSACK) || !config.recovers_as_linux_6() {
             self.handle_ack_slow(config, now, segment, updates_window);
+        } else {
+            self.sample_without_flight(config, now);
         }
         self.release_recovery();
     }
@@ -80,6 +90,16 @@ impl Endpoint {
             self.congestion.on_ack(config, &mut self.window, sample);
         }
         self.restart_timer(config, now);
+    }
+
+    /// Tells DCTCP of Linux of an ACK while nothing is outstanding (`tcp_in_ack_event` behind `no_queue` of `tcp_ack`).
+    fn sample_without_flight(&mut self, config: &Config, now: Instant) {
+        if self.congestion.counts_deliveries(config) {
+            let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
+            let sample = AckSample { now, acked: 0, snd_una, snd_nxt, has_ece: false };
+            let delays = [0, self.rtt.smoothed(config).get()];
+            self.congestion.on_sample(config, &mut self.window, sample, delays, self.ca_state);
+        }
     }
 
     /// Passes a round-trip sample of `rtt_ps` picoseconds to the estimator, in whole ticks.

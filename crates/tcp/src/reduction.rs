@@ -166,7 +166,7 @@ impl Endpoint {
 
     /// Reduces by RFC 6937 with the slow-start reduction bound (`tcp_cwnd_reduction`).
     fn reduce_proportionally(&mut self, config: &Config, ack: &AckEvent) {
-        if ack.delivered == 0 && !ack.is_duplicate && ack.lost == 0 {
+        if ack.delivered == 0 {
             return;
         }
         let safe = if ack.advances && ack.lost == 0 { config.segment_units() } else { 0 };

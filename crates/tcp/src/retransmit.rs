@@ -120,8 +120,16 @@ impl Endpoint {
         None
     }
 
-    /// Retransmits the first segment of run `index`.
-    pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
+    /// Retransmits the first segment of run `index`, and counts it to the reduction (`prr_out`).
+    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
+        let segment = self.resend(config, now, index);
+        let units = config.units(segment.payload.into(), self.send.mss());
+        self.recovery_mut().reduction.note_sent(units);
+        segment
+    }
+
+    /// Sends the first segment of run `index` again. A tail loss probe is no part of a reduction (`tcp_send_loss_probe`).
+    pub(crate) fn resend(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
         if self.congestion.models_path() {
             self.note_paced_retransmission(config, now, index);
         }
@@ -132,9 +140,7 @@ impl Endpoint {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
         assert!(len > 0, "a segment without data is not sent again");
-        let units = config.units(len, self.send.mss());
         let recovery = self.recovery_mut();
-        recovery.reduction.note_sent(units);
         recovery.note_retransmissions(snd_nxt);
         recovery.undo.note_retransmission(config.timestamp(now));
         self.counters.segments += 1;

@@ -77,7 +77,7 @@ impl Endpoint {
                 };
                 self.flight.split_at(config, last.end() - u64::from(tail));
                 let index = self.flight.runs.len() - 1;
-                self.retransmit(config, now, index)
+                self.resend(config, now, index)
             }
         };
         assert!(segment.payload > 0, "a probe without data brings no SACK");

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionConfig, CongestionState, DctcpParameters, Flags};
+use fanin_tcp::{Config, CongestionConfig, CongestionState, DctcpParameters, Flags, Segment};
 use harness::sender::{MSS, Sender, started, without_probe};
 
 /// `config` with DCTCP. α begins at a quarter, and moves to a window's share by `gain` millionths.
@@ -68,8 +68,8 @@ fn marks_of_sacked_segments_count() {
     let resent = sender.stamp();
     sender.now += 40_000;
     sender.ack(10, resent, &[]);
-    // Eight of nine were marked. The ninth, sent again, was not.
-    assert_eq!(sender.end.stats(&sender.config).alpha_ppm, 888_888);
+    // Eight of nine were marked. The ninth, sent again, was not. 910 parts of 1024.
+    assert_eq!(sender.end.stats(&sender.config).alpha_ppm, 888_671);
 }
 
 // dctcp_ssthresh: a loss that a probe repaired lowers the threshold by the share of marks.
@@ -91,4 +91,65 @@ fn a_loss_that_a_probe_repaired_costs_the_share_of_marks() {
     sender.ack(11, stamp, &[]);
     assert_eq!(sender.state(), CongestionState::Open);
     assert_eq!(threshold(&sender), before - before / 8);
+}
+
+/// α of 1024 parts (`dctcp_alpha`).
+fn alpha(sender: &Sender) -> u64 {
+    (u64::from(sender.end.stats(&sender.config).alpha_ppm) * 1024).div_ceil(1_000_000)
+}
+
+/// The next request, with further flags.
+fn request(sender: &mut Sender, ack: u64, flags: Flags) {
+    let segment = Segment {
+        ack: ack * MSS,
+        window: 1 << 20,
+        payload: 100,
+        flags: Flags::ACK | flags,
+        ..Segment::default()
+    };
+    sender.end.handle_segment(&sender.config, sender.time(), &segment);
+}
+
+// tcp_ack calls in_ack_event while nothing is outstanding, too, and dctcp_update_alpha takes that for a window without marks. Header
+// prediction keeps plain requests from tcp_ack.
+#[test]
+fn an_echo_while_nothing_is_outstanding_is_a_window_without_marks() {
+    for (flags, expected) in [(Flags::default(), 240), (Flags::ECE, 225)] {
+        let mut sender = Sender::new(with_dctcp(&without_probe(), 62_500));
+        assert_eq!(sender.write(1).len(), 1);
+        sender.now = 40_000;
+        sender.ack(1, 1, &[]);
+        assert_eq!(alpha(&sender), 240, "256 less a sixteenth");
+        request(&mut sender, 1, flags);
+        assert_eq!(alpha(&sender), expected, "{flags:?}");
+        assert_eq!(sender.state(), CongestionState::Open);
+    }
+}
+
+// tcp_cwnd_reduction returns at an ACK that delivers nothing, such as the echo of a change of marks.
+#[test]
+fn an_echo_that_delivers_nothing_takes_no_step_of_the_reduction() {
+    let mut sender = started(with_dctcp(&without_probe(), 0), 40_000);
+    let (before, stamp) = (sender.window(), sender.stamp());
+    sender.now += 40_000;
+    sender.ack_with(10, stamp, &[], Flags::ECE);
+    assert_eq!((sender.state(), sender.window()), (CongestionState::Cwr, before));
+    for acked in 11..=14 {
+        sender.ack_with(acked, stamp, &[], Flags::ECE);
+    }
+    assert!(sender.window() < before);
+}
+
+// tcp_send_loss_probe does not count to prr_out.
+#[test]
+fn a_probe_is_no_part_of_a_reduction() {
+    let mut sender = Sender::new(with_dctcp(&Config::linux_6(), 0));
+    assert_eq!(sender.write(10).len(), 10);
+    sender.now = 40_000;
+    sender.ack_with(1, 1, &[], Flags::ECE);
+    assert_eq!(sender.state(), CongestionState::Cwr);
+    assert_eq!(sender.wait(), [9]);
+    sender.ack_with(2, 1, &[], Flags::ECE);
+    // Two delivered of a window of ten that falls to nine: two may leave beside the eight that are outstanding.
+    assert_eq!(sender.window(), 8 + 2);
 }

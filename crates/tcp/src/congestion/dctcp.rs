@@ -6,6 +6,9 @@ use crate::config::{Config, CongestionConfig, DctcpParameters};
 /// The fixed-point number that stands for an α or a share of 1.
 const ONE: u64 = 1 << 30;
 
+/// Bits below those of Linux' α, of which `DCTCP_MAX_ALPHA` (1024) is 1.
+const BELOW_LINUX: u32 = 20;
+
 /// The moving average α of the marked share, and the window of data under observation.
 #[derive(Clone, Debug)]
 pub(crate) struct Dctcp {
@@ -58,24 +61,38 @@ impl Dctcp {
 
     /// Updates α at the end of a window (RFC 8257 §3.3, steps 1 to 9). In the RFC a window ends with an ACK beyond its
     /// end, in Linux with one that reaches it (`dctcp_update_alpha`). In Linux the last ACK before a pause therefore ends a
-    /// window, and the next data begin a new one.
+    /// window, and the next data begin a new one. An ACK while nothing is outstanding is a window without a mark there.
     #[inline]
-    pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, ends_when_reached: bool) {
+    pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, is_linux: bool) {
         self.acked += ack.acked;
         if ack.has_ece {
             self.marked += ack.acked;
         }
-        if ack.snd_una + u64::from(ends_when_reached) <= self.window_end {
+        if ack.snd_una + u64::from(is_linux) <= self.window_end {
             return;
         }
-        if self.acked > 0 {
+        assert!(self.marked <= self.acked, "more was marked than acknowledged");
+        if is_linux {
+            self.alpha = self.alpha_as_linux(parameters) << BELOW_LINUX;
+        } else if self.acked > 0 {
             // DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M.
             let share = u64::from(self.marked) * ONE / u64::from(self.acked);
             let moved = (share as i64 - i64::from(self.alpha)) * i64::from(parameters.gain) / 1_000_000;
             self.alpha = (i64::from(self.alpha) + moved).clamp(0, ONE as i64) as u32;
         }
-        assert!(u64::from(self.alpha) <= ONE && self.marked <= self.acked);
+        assert!(u64::from(self.alpha) <= ONE, "a share above one");
         (self.acked, self.marked, self.window_end) = (0, 0, ack.snd_nxt);
+    }
+
+    /// The next α of 1024 parts: both terms are rounded down, and what the gain takes less than a part of is 0 next
+    /// (`dctcp_update_alpha`).
+    fn alpha_as_linux(&self, parameters: DctcpParameters) -> u32 {
+        let gained = |parts: u64| parts * u64::from(parameters.gain) / 1_000_000;
+        let alpha = u64::from(self.alpha >> BELOW_LINUX);
+        let fall = gained(alpha);
+        let kept = if fall == 0 && parameters.gain > 0 { 0 } else { alpha - fall };
+        let risen = gained(u64::from(self.marked) << 10) / u64::from(self.acked.max(1));
+        (kept + risen).min(1 << 10) as u32
     }
 
     /// The window after a reduction: cwnd * (1 - DCTCP.Alpha / 2) (RFC 8257 §3.3, step 10).
@@ -129,20 +146,33 @@ mod tests {
 
     #[test]
     fn in_linux_a_window_ends_where_it_is_reached() {
-        for (ends_when_reached, windows) in [(true, 2), (false, 1)] {
+        for (is_linux, windows) in [(true, 2), (false, 1)] {
             let mut dctcp = Dctcp::new(PARAMETERS);
             // All seven segments are outstanding when the first acknowledgement arrives; then silence.
             for ack in 1..=7 {
                 let view =
                     AckSample { now: Instant::START, acked: 1, snd_una: ack, snd_nxt: 7, has_ece: false };
-                dctcp.on_sample(PARAMETERS, view, ends_when_reached);
+                dctcp.on_sample(PARAMETERS, view, is_linux);
             }
             let expected = (15.0_f64 / 16.0).powi(windows);
-            assert!(
-                (f64::from(dctcp.alpha) / ONE as f64 / expected - 1.0).abs() < 1e-4,
-                "{ends_when_reached}"
-            );
+            assert!((f64::from(dctcp.alpha) / ONE as f64 / expected - 1.0).abs() < 1e-4, "{is_linux}");
         }
+    }
+
+    #[test]
+    fn in_linux_alpha_has_ten_bits() {
+        let mut dctcp = Dctcp::new(PARAMETERS);
+        // Each acknowledgement ends a window of so many segments, so many of them marked.
+        let mut alpha = |acked: u32, has_ece: bool| {
+            let view = AckSample { now: Instant::START, acked, snd_una: 1, snd_nxt: 0, has_ece };
+            dctcp.on_sample(PARAMETERS, view, true);
+            dctcp.alpha >> BELOW_LINUX
+        };
+        // 1024 less a sixteenth, both rounded down: 960, 900, 844, 792, 743.
+        assert_eq!([(); 5].map(|()| alpha(3, false)), [960, 900, 844, 792, 743]);
+        assert_eq!(alpha(3, true), 743 - 46 + 64);
+        while alpha(1, false) > 15 {}
+        assert_eq!(alpha(1, false), 0, "what has no sixteenth goes at once (min_not_zero)");
     }
 
     #[test]
