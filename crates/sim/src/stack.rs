@@ -42,9 +42,6 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     while config.receive_window >> config.window_scale > u32::from(u16::MAX) {
         config.window_scale += 1;
     }
-    config.rto.min = transport.rto_min;
-    // tcp_schedule_loss_probe adds the configured minimum (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
-    config.probe_delayed_ack = transport.rto_min;
     config.rto.max = transport.rto_max;
     config.rto.spread = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
     config.timer_granularity = transport.timer_granularity;
@@ -57,6 +54,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             DelayedAck::Rfc1122 { timeout: transport.delayed_ack_timeout }
         }
     };
+    config.set_rto_min(transport.rto_min);
     config.nodelay = transport.nodelay;
     config.receive_offload = transport.receive_offload;
     let largest = u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX);

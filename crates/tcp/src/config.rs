@@ -379,6 +379,21 @@ impl Config {
         }
     }
 
+    /// Sets the least retransmission timeout, which is what a tail loss probe adds for a delayed ACK, too (`tcp_schedule_loss_probe`).
+    /// Linux 6 keeps it in ticks, rounded up (`tcp_rto_min_us`), and delays no ACK to the last of them (`tcp_delack_max`, since 6.11).
+    /// [`timer_granularity`](Self::timer_granularity) and [`delayed_ack`](Self::delayed_ack) are set before.
+    pub fn set_rto_min(&mut self, least: Duration) {
+        let tick = self.timer_granularity.get().max(1);
+        let is_linux_6 = self.recovers_as_linux_6();
+        let least = if is_linux_6 { Duration::new(least.get().next_multiple_of(tick)) } else { least };
+        (self.rto.min, self.probe_delayed_ack) = (least, least);
+        if let DelayedAck::Linux { max } = &mut self.delayed_ack
+            && is_linux_6
+        {
+            *max = (*max).min(Duration::new(least.get().max(2 * tick) - tick));
+        }
+    }
+
     /// Returns true if the whole recovery follows ns-3 without SACK, not only the reduction of the window.
     #[inline]
     pub(crate) fn recovers_as_ns3(&self) -> bool {

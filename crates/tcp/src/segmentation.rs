@@ -61,7 +61,7 @@ impl OffloadBurst {
 
 impl Endpoint {
     /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). A burst does not wait
-    /// if it has all unsent data, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
+    /// if it is one segment, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
     /// if the next ACK is more than half a round trip away. Where bursts are sized to the rate, 1 ms suffices (since 6.18).
     pub(crate) fn should_defer(
         &mut self,
@@ -71,9 +71,15 @@ impl Endpoint {
         pipe: u32,
     ) -> bool {
         assert!(pipe <= self.window.cwnd, "a burst waits without room for it");
-        let room = self.window.cwnd - pipe;
-        let all = config.units(self.send.unsent().min(u64::from(u32::MAX)) as u32, self.send.mss());
-        if all <= room || room >= self.window.cwnd / offload.window_divisor {
+        let mss = u64::from(self.send.mss());
+        let unit = match config.unit {
+            WindowUnit::Segments => mss,
+            WindowUnit::Bytes => 1,
+        };
+        // The window of the congestion control and the peer's, and what is left of both, in bytes.
+        let window = (u64::from(self.window.cwnd) * unit).min(self.send.window_end() - self.send.una());
+        let room = (u64::from(self.window.cwnd - pipe) * unit).min(self.send.room());
+        if self.send.unsent() <= mss || room >= window / u64::from(offload.window_divisor) {
             return false;
         }
         // A burst waits only right after a transmission, or right after the paced time of one (`tcp_wstamp_ns`): later, no ACK
@@ -86,7 +92,7 @@ impl Endpoint {
         let srtt = self.rtt.smoothed(config).get();
         let patience = if offload.autosize { (srtt / 2).min(ACK_SPAN) } else { srtt / 2 };
         let near = age + patience >= srtt;
-        near && room < u32::from(self.burst_segments_max(config)) * config.segment_units()
+        near && room < u64::from(self.burst_segments_max(config)) * mss
     }
 
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): a millisecond of the path's rate, more for a near

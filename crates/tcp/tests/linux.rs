@@ -2,7 +2,8 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionConfig, CongestionState, Flags, Segment};
+use fanin_tcp::{Config, CongestionConfig, CongestionState, DelayedAck, Flags, Segment};
+use fanin_units::Duration;
 use harness::sender::{MSS, Sender, started, without_probe};
 
 // RFC 5682 §3.1 step 2b, and step 3a.
@@ -376,6 +377,44 @@ fn no_burst_waits_for_a_far_ack() {
     };
     assert_eq!(released(40_000), 1, "20 ms before the round trip is over");
     assert_eq!(released(59_800), 0, "at the end of the round trip");
+}
+
+// tcp_tso_should_defer compares bytes with a third of the window: one segment of four waits. A last segment does not.
+#[test]
+fn less_than_a_third_of_the_window_waits() {
+    let released = |initial_window: u32, unsent: u64| {
+        let mut sender = Sender::new(Config { initial_window, ..without_probe() });
+        let first = u64::from(initial_window);
+        // The window doubles within a round trip.
+        assert_eq!(sender.write(3 * first + unsent).len(), first as usize);
+        sender.now = 900;
+        for acked in 1..=first {
+            sender.ack(acked, 1, &[]);
+        }
+        assert_eq!((sender.highest, sender.window()), (3 * first, 2 * first));
+        // Shortly before the next ACK is due.
+        sender.now += 880;
+        sender.ack(first, 1, &[(first + 1, first + 2)]).len()
+    };
+    assert_eq!(released(1, 20), 1, "half of the window");
+    assert_eq!(released(2, 20), 0, "a quarter");
+    assert_eq!(released(2, 1), 1, "all that is left, in one segment");
+    assert_eq!(released(2, 2), 0, "the last buffer waits, too");
+}
+
+// tcp_rto_min_us is kept in ticks, rounded up; tcp_delack_max lies one tick below (since 6.11).
+#[test]
+fn a_least_timeout_bounds_delayed_acks() {
+    let with = |mut config: Config, micros: u64| {
+        config.set_rto_min(Duration::from_micros(micros));
+        let DelayedAck::Linux { max } = config.delayed_ack else { panic!("another delay") };
+        (config.rto.min.get(), config.probe_delayed_ack.get(), max.get())
+    };
+    let ms = |millis: u64| Duration::from_millis(millis).get();
+    assert_eq!(with(Config::linux_6(), 10_000), (ms(12), ms(12), ms(8)));
+    assert_eq!(with(Config::linux_6(), 1_000), (ms(4), ms(4), ms(4)));
+    assert_eq!(with(Config::linux_6(), 200_000), (ms(200), ms(200), ms(196)));
+    assert_eq!(with(Config::linux_2_6_32(), 10_000), (ms(10), ms(10), ms(200)));
 }
 
 /// The window of the ACK that a full segment brings about; `number` counts segments from the stream's start.
