@@ -16,7 +16,6 @@ use fanin_units::tcp::RTO_MIN_LINUX;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
-use crate::message::answer_bytes;
 
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
@@ -68,8 +67,6 @@ const OVERDUE_FIRST: f64 = 250e9;
 const LOSS_DECREASE_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
-/// Bytes of an answer without its payload.
-const ANSWER_HEADER: f64 = answer_bytes(0, Bytes::ZERO).get() as f64;
 
 /// The settings of paced credits: properties of the host's own interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +80,8 @@ pub struct PacedCreditsConfig {
     pub frame: Bytes,
     /// The expected payload of a fragment, until answers show it. Zero: unknown, and the first request is sent alone.
     pub fragment: Bytes,
+    /// Bytes of an answer without its payload: those of [`crate::answer_bytes`], or zero where an answer is all payload.
+    pub header: Bytes,
 }
 
 impl PacedCreditsConfig {
@@ -288,11 +287,11 @@ impl PacedCredits {
     /// Charges a request that leaves. [`Self::on_answer`] or [`Self::on_withdrawn`] returns the credit.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
-        let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
+        let bytes = (self.on_wire(self.predict(readout, fragments, size)) as u64).max(1);
         // Without outstanding requests, the answer waits behind no other answer to this receiver.
         let is_first = self.delay.is_none() && self.requests.len() < PROBES_FIRST;
         let is_probe = self.outstanding == 0 || is_first;
-        assert!(bytes > 0 && self.requests.back().is_none_or(|last| last.sent <= now), "time runs backwards");
+        assert!(self.requests.back().is_none_or(|last| last.sent <= now), "time runs backwards");
         let number = self.first + self.requests.len() as u64;
         let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
         if is_probe {
@@ -470,12 +469,12 @@ impl PacedCredits {
         self.youngest = self.youngest.max(sent);
     }
 
-    /// Returns the bytes on the wire of an answer with `payload` bytes. No answer is padded: with its header, each is longer
-    /// than Ethernet's shortest frame.
+    /// Returns the bytes on the wire of an answer with `payload` bytes. Padding is left out: only answers of a few bytes are
+    /// shorter than Ethernet's shortest frame.
     #[inline]
     fn on_wire(&self, payload: f64) -> f64 {
         let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
-        let bytes = payload + ANSWER_HEADER;
+        let bytes = payload + self.config.header.get() as f64;
         let frames = ((bytes - 1.0) / segment) as u64 + 1;
         bytes + frames as f64 * (frame - segment)
     }

@@ -8,6 +8,7 @@ const CONFIG: PacedCreditsConfig = PacedCreditsConfig {
     segment: Bytes::new(1_448),
     frame: Bytes::new(1_538),
     fragment: Bytes::ZERO,
+    header: crate::answer_bytes(0, Bytes::ZERO),
 };
 /// 12 fragments of 1 kB: nine frames, 12 832 B on the wire, 102.656 us.
 const ANSWER_PS: u64 = 102_656_000;
