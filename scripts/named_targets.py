@@ -1,8 +1,10 @@
 """The named targets of `scripts/limits.py targets`: scenarios, and the figures wanted there."""
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from random_systems import FRAME_BYTES, SEGMENT_BYTES
 from technique_runs import Run, Settings, kilobytes, row, whole
@@ -90,8 +92,8 @@ def targets() -> list[Target]:
     for rate, sigma in itertools.product((500, 1000), ("0.25", "0.5")):
         sizes = RACK | {"readout.fragment_size": SIZES.format(sigma=sigma)}
         name, preset = f"thesis A, {rate} Hz, log-normal {sigma}", f"thesis-a-{rate}hz"
-        table.append(Target(name, preset, sizes, mean=1.02, p99=1.10))
-        table.append(Target(f"{name}, 64 kB a port", preset, sizes | PORTS, mean=1.02, p99=1.10))
+        table.append(Target(name, preset, sizes, 1.02, 1.10, queue_kb=90))
+        table.append(Target(f"{name}, 64 kB a port", preset, sizes | PORTS, 1.02, 1.10, queue_kb=90))
     icc = {"run.duration": "300 ms", "run.warmup": "200 ms"}
     table.append(Target("ICC'15, 39 collectors", "icc15-39dcm", icc, mean=1.01, p99=1.10))
     # The bound does not know a backlog of the warm-up: there is none.
@@ -153,29 +155,31 @@ def all_to_all_ceiling() -> float:
     return 120e9 * payload / (answers + segments / 2 * header + request + 90 * name + header)
 
 
-# Targets that paced credits miss. Any other one that is missed is a step back.
-MISSED = frozenset(
-    {
-        "all-to-all, rotated requests",
-        "incast, 1024 x 1 kB",
-        "incast, 1024 x 1 kB, linux-6",
-        "incast, 128 x 1 kB",
-        "incast, 16 x 1 kB",
-        "incast, 16 x 1 kB, linux-6",
-        "incast, 2 x 1 kB",
-        "incast, 2 x 1 kB, linux-6",
-        "incast, 2 x 32 kB",
-        "incast, 2048 x 1 kB",
-        "incast, 2048 x 1 kB, linux-6",
-        "thesis A, 1000 Hz",
-        "thesis A, 1000 Hz, 64 kB a port",
-        "thesis A, 1000 Hz, log-normal 0.25",
-        "thesis A, 1000 Hz, log-normal 0.25, 64 kB a port",
-        "thesis A, 1000 Hz, log-normal 0.5",
-        "thesis A, 1000 Hz, log-normal 0.5, 64 kB a port",
-        "thesis A, 500 Hz, log-normal 0.5",
-        "thesis A, 500 Hz, log-normal 0.5, 64 kB a port",
-        "thesis A, 64 kB shared by all ports",
-        "thesis B, 1000 Hz",
-    }
-)
+# Targets that paced credits miss, with what they must still reach there: the figures of seed 1 and a margin.
+# A worse run, or any other target that is missed, is a step back.
+MISSED: dict[str, dict[str, Any]] = {
+    "all-to-all, rotated requests": {"goodput": 0.90},
+    "incast, 1024 x 1 kB": {"goodput": 0.92},
+    "incast, 128 x 1 kB": {"goodput": 0.92},
+    "incast, 16 x 1 kB": {"goodput": 0.915},
+    "incast, 16 x 1 kB, linux-6": {"goodput": 0.92},
+    "incast, 2 x 1 kB": {"goodput": 0.665},
+    "incast, 2 x 1 kB, linux-6": {"goodput": 0.665},
+    "incast, 2 x 32 kB": {"goodput": 0.91},
+    "incast, 2048 x 1 kB": {"goodput": 0.92},
+    "thesis A, 1000 Hz": {"mean": 1.014, "p99": 1.05},
+    "thesis A, 1000 Hz, 64 kB a port": {"mean": 1.014, "p99": 1.05},
+    "thesis A, 1000 Hz, log-normal 0.25": {"mean": 1.03, "p99": 1.12},
+    "thesis A, 1000 Hz, log-normal 0.25, 64 kB a port": {"mean": 1.03, "p99": 1.12},
+    "thesis A, 1000 Hz, log-normal 0.5": {"mean": 1.08, "p99": 1.4, "queue_kb": 115},
+    "thesis A, 1000 Hz, log-normal 0.5, 64 kB a port": {"mean": 1.25, "p99": 3.0},
+    "thesis A, 500 Hz, log-normal 0.5": {"mean": 1.045, "p99": 1.2, "queue_kb": 170},
+    "thesis A, 500 Hz, log-normal 0.5, 64 kB a port": {"mean": 1.3, "p99": 10},
+    "thesis A, 64 kB shared by all ports": {"mean": 40},
+    "thesis B, 1000 Hz": {"mean": 1.014, "p99": 1.05},
+}
+
+
+def is_step_back(target: Target, run: Run) -> bool:
+    """Return true if a run misses a target, and is worse than `MISSED` allows there."""
+    return not dataclasses.replace(target, **MISSED.get(target.name, {})).judge(run)[0]

@@ -6,6 +6,8 @@ connections are background traffic.
 
 import math
 import random
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from technique_runs import Settings
@@ -170,3 +172,26 @@ def wire_bytes(fragment: int, fragments: int) -> float:
     """Return the bytes on the wire of one fragment's share of an answer."""
     answer = fragment * fragments + 22
     return (answer + math.ceil(answer / SEGMENT_BYTES) * (FRAME_BYTES - SEGMENT_BYTES)) / fragments
+
+
+# Of 24 to 32 draws, 8 to 25 % met the targets on record. Below this share something is broken.
+MET_LEAST, DRAWS_JUDGED = 0.03, 100
+
+
+def judge_draws(text: str, earlier: Iterable[str]) -> tuple[bool, dict[str, int]]:
+    """Return true if draws have results, and enough of them met the targets, and their counts.
+
+    `text` is what `limits.py family` printed, and `earlier` has the same words of other calls. The least
+    share counts once all calls together have `DRAWS_JUDGED` draws: a few may all miss.
+    """
+
+    def counts(texts: Iterable[str]) -> tuple[int, int]:
+        found = re.findall(r": (\d+) of (\d+) draws met", "\n".join(texts))
+        return sum(int(met) for met, _ in found), sum(int(draws) for _, draws in found)
+
+    met, draws = counts([text])
+    met_all, draws_all = counts([text, *earlier])
+    without = re.search(r"without a result (\d+)", text)
+    has_results = draws > 0 and without is not None and int(without[1]) <= 1
+    holds = has_results and (draws_all < DRAWS_JUDGED or met_all >= MET_LEAST * draws_all)
+    return holds, {"draws": draws, "draws that met the targets": met} if draws else {}

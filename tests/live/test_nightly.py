@@ -326,6 +326,13 @@ def test_each_part_reads_what_its_command_prints() -> None:
     assert first("family").judge(Ended(1, met + "1\n")).passed
     assert not first("family").judge(Ended(1, met + "2\n")).passed
     assert not first("family").judge(Ended(2, "Traceback")).passed
+    # Of 100 draws, some must meet the targets; four may all miss them.
+    none = met.replace("1 of 4", "0 of 4") + "0\n"
+    assert first("family").judge(Ended(1, none)).passed
+    for earlier, passes in (("0 of 4", False), ("1 of 4", True)):
+        done = {f"{number}": {"words": f"seed 1: {earlier} draws met"} for number in range(24)}
+        run = next(iter(by_name["family"].runs({"runs": {"family": done}}, night)))
+        assert run.judge(Ended(1, none)).passed == passes
     by_command = {run.command[4]: run for run in by_name["family"].runs({}, night)}
     assert set(by_command) == {"targets", "shipped", "family"}
     shipped = by_command["shipped"]

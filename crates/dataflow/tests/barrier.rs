@@ -68,6 +68,7 @@ impl World {
             segment: Bytes::new(1_448),
             frame: Bytes::new(1_538),
             fragment: Bytes::new(seed % 4 * 500),
+            header: Bytes::ZERO,
         });
         let config =
             AggregatorConfig { senders: SENDERS, request_size, paced_credits, ..AggregatorConfig::default() };

@@ -6,7 +6,7 @@ use common::{Fault, Parts, World};
 use fanin_dataflow::{
     Arrivals, ClearConfig, CollectionStep, CollectorConfig, CreditDiscipline, Delay, EventStep, LoggerConfig,
     PacedCreditsConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder,
-    SupervisorConfig, TieBreak, UnitModel, WriteModel,
+    SupervisorConfig, TieBreak, UnitModel, WriteModel, answer_bytes,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -110,6 +110,7 @@ fn world(choice: &Choice) -> World {
             segment: Bytes::new(1_448),
             frame: Bytes::new(1_538),
             fragment: Bytes::new(1_000),
+            header: answer_bytes(0, Bytes::ZERO),
         }),
         discipline: choice.discipline,
         request_order: choice.order,

@@ -6,7 +6,7 @@
 use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BackgroundTraffic, BarrierSenderConfig, ClearConfig, CollectionStep,
     CollectorConfig, Delay, FragmentSet, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig,
-    UnitModel,
+    UnitModel, answer_bytes,
 };
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
@@ -118,7 +118,11 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: credits(scenario),
-        paced_credits: paced_credits(scenario, collector_rate(scenario, place)),
+        paced_credits: paced_credits(
+            scenario,
+            collector_rate(scenario, place),
+            answer_bytes(0, Bytes::ZERO),
+        ),
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
@@ -134,14 +138,15 @@ pub fn credits(scenario: &Scenario) -> Option<u32> {
     (scenario.shaping.method == ShapingMethod::Credits).then_some(scenario.shaping.credits)
 }
 
-/// Returns the settings of paced credits: the collector's part of its host's links, their full frame, and the mean
-/// fragment. `None` for other methods.
-fn paced_credits(scenario: &Scenario, rate: Rate) -> Option<PacedCreditsConfig> {
+/// Returns the settings of paced credits: the collector's part of its host's links, their full frame, the mean fragment and
+/// an answer's own bytes. `None` for other methods.
+fn paced_credits(scenario: &Scenario, rate: Rate, header: Bytes) -> Option<PacedCreditsConfig> {
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
         rate,
         segment: scenario.transport.segment_payload(),
         frame: scenario.full_frame(),
         fragment: scenario.readout.fragment_size.mean().unwrap_or_default(),
+        header,
     })
 }
 
@@ -162,7 +167,8 @@ pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
         senders: scenario.workload.senders,
         request_size: request_size(scenario),
         warmup: scenario.run.warmup,
-        paced_credits: paced_credits(scenario, scenario.link.rate),
+        // Barriers' answers have no header.
+        paced_credits: paced_credits(scenario, scenario.link.rate, Bytes::ZERO),
         ..AggregatorConfig::default()
     }
 }
@@ -246,7 +252,8 @@ pub fn steps(scenario: &Scenario) -> Vec<CollectionStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanin_dataflow::CreditDiscipline;
+    use fanin_dataflow::{CreditDiscipline, PacedCredits, RelativeSize};
+    use fanin_units::Instant;
 
     fn scenario(sets: &[&str]) -> Scenario {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
@@ -283,6 +290,21 @@ mod tests {
         // 1 MB in 691 segments has 1 062 190 B on the wire: 17 ms at half of 1 Gb/s, by four connections.
         assert_eq!(size.get(), 1_000_000);
         assert_eq!(interval, Duration::from_nanos(67_980_160));
+    }
+
+    #[test]
+    fn paced_credits_predict_the_bytes_on_the_wire() {
+        let predicted = |config: Option<PacedCreditsConfig>| {
+            let mut paced = PacedCredits::new(config.expect("paced credits"), 1);
+            paced.expect(0, Bytes::new(1_000));
+            paced.on_sent(Instant::START, 0, 1, RelativeSize::default()).bytes().get()
+        };
+        let building = scenario(&["shaping.method=paced-credits"]);
+        let sets = ["shaping.method=paced-credits", "transport.profile=linux-6"].map(str::to_owned);
+        let barrier = crate::load("incast", &sets).unwrap_or_else(|errors| panic!("{errors}")).scenario;
+        // One frame has 90 B of headers, preamble and gap; a message of event building has 22 B of its own.
+        assert_eq!(predicted(collector(&building, 0, vec![1]).expect("one unit").paced_credits), 1_112);
+        assert_eq!(predicted(aggregator(&barrier).paced_credits), 1_090);
     }
 
     #[test]

@@ -92,10 +92,9 @@ impl PendingTable {
         pending.filter(|request| is_meant(request)).map(|request| u32::from(request.cost)).sum()
     }
 
-    /// Returns the bytes of paced credit that all requests hold.
-    pub(crate) fn paced_bytes(&self) -> u64 {
-        let pending = self.entries.iter().filter_map(|(_, pending)| pending.as_ref());
-        pending.filter_map(|pending| pending.paced).map(|credit| credit.bytes().get()).sum()
+    /// Returns the paced credits that all requests hold.
+    pub(crate) fn paced_credits(&self) -> impl Iterator<Item = ByteCredit> {
+        self.entries.iter().filter_map(|(_, pending)| pending.as_ref()?.paced)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -132,7 +132,8 @@ impl<P: FragmentPayload> Collector<P> {
         if let Some(paced) = &self.paced {
             paced.check_invariants();
             let bytes = paced.outstanding().get() + paced.overdue().get();
-            assert_eq!(bytes, self.pending.paced_bytes(), "requests without an answer hold the bytes");
+            let held: u64 = self.pending.paced_credits().map(|credit| paced.predicted(credit).get()).sum();
+            assert_eq!(bytes, held, "requests without an answer hold the bytes");
         }
         assert!(self.credits.credits().is_none_or(|credits| self.credits.used() <= credits));
         for (index, slot) in self.slots.iter() {

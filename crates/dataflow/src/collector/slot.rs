@@ -115,7 +115,7 @@ impl<P: Default> EventSlots<P> {
         slot.first_request = None;
         slot.requests = 0;
         slot.bytes = Bytes::ZERO;
-        slot.size = RelativeSize::default();
+        slot.size = RelativeSize::of_event(u64::from(slot.generation) << 32 | u64::from(index));
         slot.missing = 0;
         slot.offers = 0;
         slot.sends = 0;

@@ -7,6 +7,7 @@
 
 mod delay;
 mod late;
+mod size;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -16,7 +17,7 @@ use fanin_units::tcp::RTO_MIN_LINUX;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
-use crate::message::answer_bytes;
+pub use self::size::RelativeSize;
 
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
@@ -52,10 +53,6 @@ const PROBES_FIRST: usize = 8;
 const GAIN: f64 = 1.0 / 16.0;
 /// Weight of the newest sample in means over all readouts.
 const MEAN_GAIN: f64 = 1.0 / 64.0;
-/// The first answers of an event are predicted larger than usual, by this many mean deviations.
-const EVENT_DEVIATIONS: f64 = 2.0;
-/// The least size of an event, relative to usual ones: an empty first answer must not end the pacing of all others.
-const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
 /// An answer is overdue if it takes this many times the usual time: a segment was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
 /// Overdue answers in a row after which their time counts as usual. A few follow each loss that TCP repairs soon.
@@ -68,8 +65,6 @@ const OVERDUE_FIRST: f64 = 250e9;
 const LOSS_DECREASE_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
-/// Bytes of an answer without its payload.
-const ANSWER_HEADER: f64 = answer_bytes(0, Bytes::ZERO).get() as f64;
 
 /// The settings of paced credits: properties of the host's own interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +78,8 @@ pub struct PacedCreditsConfig {
     pub frame: Bytes,
     /// The expected payload of a fragment, until answers show it. Zero: unknown, and the first request is sent alone.
     pub fragment: Bytes,
+    /// Bytes of an answer without its payload: those of [`crate::answer_bytes`], or zero where an answer is all payload.
+    pub header: Bytes,
 }
 
 impl PacedCreditsConfig {
@@ -107,7 +104,7 @@ pub struct ByteCredit {
 }
 
 impl ByteCredit {
-    /// Returns the predicted bytes of the answer on the wire.
+    /// Returns the bytes of the answer on the wire, as predicted when the request left.
     pub fn bytes(self) -> Bytes {
         Bytes::new(self.bytes)
     }
@@ -126,18 +123,12 @@ struct OverdueCredit {
 struct OutstandingCredit {
     sent: Instant,
     bytes: u64,
+    /// Usual bytes of the answer's payload.
+    usual: f64,
+    event: Option<u64>,
     is_outstanding: bool,
     /// Factor by which it lowered the limit of the share, if its answer was late; 1 otherwise.
     decrease: f64,
-}
-
-/// The size of an event relative to usual ones, as known from its answers.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct RelativeSize {
-    /// Bytes that arrived.
-    bytes: f64,
-    /// Usual bytes of these answers.
-    usual: f64,
 }
 
 /// The pacing and the window of one receiver.
@@ -288,17 +279,24 @@ impl PacedCredits {
     /// Charges a request that leaves. [`Self::on_answer`] or [`Self::on_withdrawn`] returns the credit.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
-        let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
+        let bytes = (self.on_wire(self.predict(readout, fragments, size)) as u64).max(1);
         // Without outstanding requests, the answer waits behind no other answer to this receiver.
         let is_first = self.delay.is_none() && self.requests.len() < PROBES_FIRST;
         let is_probe = self.outstanding == 0 || is_first;
-        assert!(bytes > 0 && self.requests.back().is_none_or(|last| last.sent <= now), "time runs backwards");
+        assert!(self.requests.back().is_none_or(|last| last.sent <= now), "time runs backwards");
         let number = self.first + self.requests.len() as u64;
         let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
         if is_probe {
             self.unprobed = 0;
         }
-        self.requests.push_back(OutstandingCredit { sent: now, bytes, is_outstanding: true, decrease: 1.0 });
+        self.requests.push_back(OutstandingCredit {
+            sent: now,
+            bytes,
+            usual: self.usual(readout) * f64::from(fragments),
+            event: size.event,
+            is_outstanding: true,
+            decrease: 1.0,
+        });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
@@ -334,18 +332,16 @@ impl PacedCredits {
         if !is_repaired && let Some(overdue) = self.overdue.get(&credit.number) {
             self.raise_share_max(*overdue);
         }
+        let predicted = self.predicted(credit).get() as f64;
         self.on_withdrawn(credit);
         let (bytes, event) = answer;
         let bytes = bytes.get() as f64;
         let wire = self.on_wire(bytes);
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
-        let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
-        // The error of the prediction delays or advances the next request.
-        if self.delay.is_some() {
-            let debt = (wire - credit.bytes as f64) / self.pace();
-            self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);
-        }
+        let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual, ..event };
+        self.owe(wire - predicted);
+        self.predict_again(event);
         let fragment = bytes / f64::from(fragments.max(1));
         update_mean(&mut self.sizes[usize::from(readout)], fragment, GAIN);
         update_mean(&mut self.fragment, fragment, MEAN_GAIN);
@@ -380,7 +376,7 @@ impl PacedCredits {
             return;
         };
         let request = &mut self.requests[index as usize];
-        assert!(request.is_outstanding && request.bytes == credit.bytes, "a credit comes back once");
+        assert!(request.is_outstanding, "a credit comes back once");
         request.is_outstanding = false;
         self.outstanding -= request.bytes;
         self.drop_answered();
@@ -470,16 +466,6 @@ impl PacedCredits {
         self.youngest = self.youngest.max(sent);
     }
 
-    /// Returns the bytes on the wire of an answer with `payload` bytes. No answer is padded: with its header, each is longer
-    /// than Ethernet's shortest frame.
-    #[inline]
-    fn on_wire(&self, payload: f64) -> f64 {
-        let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
-        let bytes = payload + ANSWER_HEADER;
-        let frames = ((bytes - 1.0) / segment) as u64 + 1;
-        bytes + frames as f64 * (frame - segment)
-    }
-
     /// Returns the time at which the window has room for a request if no answer arrives. `None`: the window has room
     /// only after an answer or its timeout.
     ///
@@ -559,29 +545,6 @@ impl PacedCredits {
             self.requests.pop_front();
             self.first += 1;
         }
-    }
-
-    /// Returns the mean payload bytes of a readout's fragment, before its first answer the mean over all readouts. Zero
-    /// if unknown.
-    #[inline]
-    fn usual(&self, readout: u16) -> f64 {
-        let own = self.sizes[usize::from(readout)];
-        if own > 0.0 { own } else { self.fragment }
-    }
-
-    /// Returns the predicted payload of an answer, in bytes. An event without answers may be larger than usual.
-    #[inline]
-    fn predict(&self, readout: u16, fragments: u16, event: RelativeSize) -> f64 {
-        let factor = event.factor().unwrap_or(1.0 + EVENT_DEVIATIONS * self.deviation);
-        self.usual(readout) * f64::from(fragments) * factor
-    }
-}
-
-impl RelativeSize {
-    /// Returns the bytes of the event's answers over usual ones, at least [`RELATIVE_SIZE_MIN`]; `None` without
-    /// answers.
-    pub(crate) fn factor(self) -> Option<f64> {
-        (self.usual > 0.0).then(|| (self.bytes / self.usual).max(RELATIVE_SIZE_MIN))
     }
 }
 

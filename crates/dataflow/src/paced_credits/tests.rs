@@ -8,6 +8,7 @@ const CONFIG: PacedCreditsConfig = PacedCreditsConfig {
     segment: Bytes::new(1_448),
     frame: Bytes::new(1_538),
     fragment: Bytes::ZERO,
+    header: crate::answer_bytes(0, Bytes::ZERO),
 };
 /// 12 fragments of 1 kB: nine frames, 12 832 B on the wire, 102.656 us.
 const ANSWER_PS: u64 = 102_656_000;
@@ -119,6 +120,29 @@ fn with_a_known_size_the_first_requests_leave_at_the_pace_of_the_link() {
 }
 
 #[test]
+fn the_first_answer_of_an_event_corrects_its_outstanding_requests() {
+    for (bytes, wire) in [(36_000, 38_272), (3_600, 3_892)] {
+        let (mut paced, now) = served(100, |_| 400);
+        let (event, other) = (RelativeSize::of_event(1), RelativeSize::of_event(2));
+        let [first, second, third] = [event, event, other].map(|size| paced.on_sent(now, 0, 12, size));
+        let before = paced.next;
+        let answer = (Bytes::new(bytes), event);
+        let size = paced.on_answer(Instant::new(now.get() + 1), 0, 12, first, now, answer);
+        assert!((size.factor().unwrap() - bytes as f64 / 12_000.0).abs() < 1e-9);
+        // The second request is of the same event, the third is not.
+        assert_eq!((paced.predicted(second).get(), paced.predicted(third).get()), (wire, 12_832));
+        assert_eq!(paced.outstanding().get(), wire + 12_832);
+        paced.check_invariants();
+        // Both answers of the event were mispredicted by as much. A byte takes 8 ns.
+        let later = paced.next.get() as i64 - before.get() as i64;
+        assert_eq!(later, 2 * (wire as i64 - 12_832) * 8_000);
+        // The second answer is as predicted.
+        paced.on_answer(Instant::new(now.get() + 2), 0, 12, second, now, (Bytes::new(bytes), size));
+        assert_eq!(paced.next.get() as i64 - before.get() as i64, later);
+    }
+}
+
+#[test]
 fn after_a_pause_half_an_answer_is_requested_early() {
     let (mut paced, end) = served(100, |_| 400);
     let start = Instant::new(end.get() + 10_000_000_000);
@@ -173,7 +197,7 @@ fn the_first_request_goes_alone() {
 #[test]
 fn large_answers_are_requested_in_equal_parts() {
     let (paced, _) = served(100, |_| 100);
-    let usual = RelativeSize { bytes: 1.0, usual: 1.0 };
+    let usual = RelativeSize { bytes: 1.0, usual: 1.0, ..RelativeSize::default() };
     assert_eq!(paced.fragments_of_part(0, 12, usual), 6, "12 kB are more than five segments");
     assert_eq!(paced.fragments_of_part(0, 7, usual), 7);
     assert_eq!(
@@ -181,7 +205,7 @@ fn large_answers_are_requested_in_equal_parts() {
         2,
         "the first answers of an event are small"
     );
-    let huge = RelativeSize { bytes: 100.0, usual: 1.0 };
+    let huge = RelativeSize { bytes: 100.0, usual: 1.0, ..RelativeSize::default() };
     assert_eq!(paced.fragments_of_part(0, 12, huge), 1, "a fragment is never split");
 }
 
@@ -316,7 +340,7 @@ proptest! {
                 }
             }
             paced.check_invariants();
-            let held: u64 = out.iter().map(|(_, _, credit)| credit.bytes().get()).sum();
+            let held: u64 = out.iter().map(|(_, _, credit)| paced.predicted(*credit).get()).sum();
             prop_assert_eq!(paced.outstanding().get() + paced.overdue().get(), held);
         }
         // Every answer arrives in the end. Then a request leaves at the deadline, no later.

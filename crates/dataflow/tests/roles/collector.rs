@@ -529,14 +529,16 @@ fn impossible_settings_are_refused() {
     assert_eq!(error(CollectorConfig { credits: Some(11), ..config() }), Some(credits));
     assert_eq!(error(CollectorConfig { credits: Some(12), ..config() }), None);
     let (rate, segment, frame) = (Rate::new(1_000), Bytes::new(1_448), Bytes::new(1_538));
-    let paced_credits = Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::ZERO });
+    let paced_credits =
+        Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::ZERO, header: Bytes::new(22) });
     assert_eq!(
         error(CollectorConfig { credits: Some(60), paced_credits, ..config() }),
         Some(CollectorError::TwoCredits { credits: 60 })
     );
     for (rate, segment, frame) in [(0, 1_448, 1_538), (1_000, 0, 1_538), (1_000, 1_448, 1_447)] {
         let (rate, segment, frame) = (Rate::new(rate), Bytes::new(segment), Bytes::new(frame));
-        let paced_credits = Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::ZERO });
+        let paced_credits =
+            Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::ZERO, header: Bytes::new(22) });
         assert_eq!(
             error(CollectorConfig { paced_credits, ..config() }),
             Some(CollectorError::NoPace { rate, segment, frame })

@@ -30,7 +30,13 @@ fn collect_paced(
 #[test]
 fn a_late_answer_of_paced_credits_is_asked_for_again() {
     let (rate, segment, frame) = (Rate::new(1_000_000_000), Bytes::new(1_448), Bytes::new(1_538));
-    let paced_credits = Some(PacedCreditsConfig { rate, segment, frame, fragment: Bytes::new(1_000) });
+    let paced_credits = Some(PacedCreditsConfig {
+        rate,
+        segment,
+        frame,
+        fragment: Bytes::new(1_000),
+        header: Bytes::new(22),
+    });
     let config = CollectorConfig { readouts: vec![1], paced_credits, clear: None, ..config() };
     let mut collector = connected(config);
     let now = collect_paced(&mut collector, 0..40, 0, 1);
