@@ -167,6 +167,8 @@ fn prometheus_scrapes_every_process_of_the_services_and_loads_the_rules() {
     std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
     let system = System::load(&folder.join("system.toml")).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
+    // Metrics need no key: as shipped, only this host reads them.
+    assert!(system.metrics.unwrap().ip().is_loopback());
     let port = system.metrics.unwrap().port();
     let hosts = [&system.supervisor]
         .into_iter()

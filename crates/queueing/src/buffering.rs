@@ -143,6 +143,19 @@ impl BufferingSettings {
         }
     }
 
+    /// The limits that may refuse a frame, besides that of its output.
+    pub(crate) fn limits(&self) -> Vec<AdmissionLimit> {
+        match self {
+            Self::Dedicated => Vec::new(),
+            Self::Shared(settings) if settings.input_limits.iter().all(|&limit| limit == Bytes::MAX) => {
+                vec![AdmissionLimit::Pool]
+            }
+            Self::Shared(_) => vec![AdmissionLimit::Pool, AdmissionLimit::Input],
+            Self::DynamicThreshold(_) => vec![AdmissionLimit::Dynamic, AdmissionLimit::Pool],
+            Self::Voq(_) => vec![AdmissionLimit::Voq, AdmissionLimit::Module],
+        }
+    }
+
     /// The pool or module that a frame from `input` to `output` is charged to.
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {

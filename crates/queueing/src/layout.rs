@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::buffering::BufferingSettings;
-use crate::frame::FrameCharge;
+use crate::frame::{AdmissionLimit, FrameCharge};
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
@@ -127,6 +127,12 @@ impl Layout {
     /// The limit of each input port; `None` where inputs have none.
     pub fn input_limits(&self) -> Option<&[Bytes]> {
         self.buffering.input_limits()
+    }
+
+    /// The limits that may refuse a frame to an output port, without those of active queue management.
+    pub fn limits_of(&self, output: usize) -> Vec<AdmissionLimit> {
+        let own = (self.output_limits[output] != Bytes::MAX).then_some(AdmissionLimit::Output);
+        own.into_iter().chain(self.buffering.limits()).collect()
     }
 
     /// Bytes of bookkeeping that the switch stores with each frame.

@@ -454,6 +454,8 @@ fn metrics_are_what_prometheus_reads() {
     };
     assert!((value("fanin_switch_ring_rate_bytes_per_second{port=\"collector-8\"") - 1.25e9).abs() < 1.0);
     assert!(value("fanin_switch_rule_matched_frames_total{rule=\"rule-8\"}") > 0.0);
+    // `increase()` does not see a counter that begins above 0.
+    assert_eq!(value("fanin_switch_port_dropped_bytes_total{port=\"collector-8\",cause=\"memory\"}"), 0.0);
 
     // Every metric that the dashboard and the alerts ask for exists.
     let read = |name: &str| {

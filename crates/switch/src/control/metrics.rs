@@ -9,6 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
+use super::causes::DropCauses;
 use crate::capture::Captures;
 use crate::config::Config;
 use crate::snapshot::{
@@ -162,13 +163,14 @@ impl Picture {
                 ports().map(|(labels, port)| (labels.as_slice(), value(port) as f64)),
             )?;
         }
-        let causes = |port: &PortSnapshot| port.dropped.clone();
+        let causes = DropCauses::new(&self.config);
         let rows: Vec<([(&str, &str); 2], Tally)> = self
             .snapshot
             .ports
             .iter()
             .flat_map(|port| {
-                causes(port)
+                causes
+                    .of_port(&port.name, &port.dropped)
                     .into_iter()
                     .map(move |d| ([("port", port.name.as_str()), ("cause", d.cause)], d.tally))
             })
@@ -208,10 +210,12 @@ impl Picture {
                 queues.iter().map(|(labels, queue)| (labels.as_slice(), value(queue) as f64)),
             )?;
         }
-        let dropped: Vec<([(&str, &str); 3], &Dropped)> = queues
+        let causes = DropCauses::new(&self.config);
+        let dropped: Vec<([(&str, &str); 3], Dropped)> = queues
             .iter()
             .flat_map(|([port, ring], queue)| {
-                queue.dropped.iter().map(|d| ([*port, *ring, ("cause", d.cause)], d))
+                let dropped = causes.of_queue(port.1, ring.1, &queue.dropped);
+                dropped.into_iter().map(|d| ([*port, *ring, ("cause", d.cause)], d))
             })
             .collect();
         let help = "that a queue refused, by the limit that was reached";

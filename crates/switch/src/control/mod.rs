@@ -7,6 +7,7 @@
 
 mod answer;
 mod body;
+mod causes;
 mod client;
 mod handlers;
 mod metrics;
