@@ -364,8 +364,10 @@ impl<P: Placement> LiveSystem<P> {
     fn handle_ended(&mut self, place: usize, status: ExitStatus, now: Instant) -> Result<(), LaunchError> {
         let child = &mut self.children[place];
         let name = child.name.clone();
-        tracing::warn!(process = name, %status, "a process ended");
-        if !child.take_killed() {
+        if child.take_killed() {
+            tracing::warn!(process = name, %status, "a process that was killed ended late");
+        } else {
+            tracing::warn!(process = name, %status, "a process ended");
             *self.ended.entry(name.clone()).or_default() += 1;
         }
         child.plan_restart(now);
@@ -534,8 +536,10 @@ impl<P: Placement> LiveSystem<P> {
         if child.role != Role::Supervisor || status.success() {
             return true;
         }
-        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
-        if !child.take_killed() {
+        if child.take_killed() {
+            tracing::warn!(process = child.name, %status, "a supervisor that was killed ended late");
+        } else {
+            tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
             *self.ended.entry(child.name.clone()).or_default() += 1;
         }
         child.plan_restart(now);
