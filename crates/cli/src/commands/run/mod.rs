@@ -69,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut job = Job { arguments, loaded, slow, carried, spoilt: Vec::new(), folder, scenario_folder };
     loop {
-        match if is_barrier { barrier::run(&job)? } else { building::run(&job)? } {
+        let end = if is_barrier { barrier::run(&job) } else { building::run(&job) };
+        match end.or_else(|failure| job.spoilt_by(&failure).map(AttemptEnd::Spoilt).ok_or(failure))? {
             AttemptEnd::Done => return Ok(()),
             AttemptEnd::Spoilt(reason) => job.begin_again(reason),
         }
