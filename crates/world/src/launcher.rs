@@ -73,7 +73,8 @@ impl World {
                 is_restarted: true,
                 is_replaced: child.is_replaced,
             };
-            match stop_action(process, now >= until) {
+            // A machine without power needs longer than a hasty stop; `STOP_MAX` is its limit.
+            match stop_action(process, process.is_running && now >= until) {
                 StopAction::Done => continue,
                 StopAction::Ask => self.ask(host, now),
                 StopAction::Wait => {}
