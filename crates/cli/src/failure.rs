@@ -408,6 +408,19 @@ impl Failure {
         matches!(self, Self::Scenario(_) | Self::Sim(_))
     }
 
+    /// Returns true for a live run whose processes or switches hardly ran, as on a machine that is too slow for it. At a smaller
+    /// scale the run may succeed. A process that ended is another failure.
+    pub(crate) fn is_of_slow_machine(&self) -> bool {
+        match self {
+            Self::Launch(fanin_node::launch::LaunchError::NotReady { ended, .. }) => ended.is_empty(),
+            Self::Bench(fanin_testbed::live::BenchError::Switch(error)) | Self::LiveSwitch(error) => {
+                error.is_late()
+            }
+            Self::Barrier(error) => matches!(error, fanin_node::barrier::BarrierError::Late { .. }),
+            _ => false,
+        }
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Lost { .. }
@@ -427,6 +440,7 @@ impl Failure {
             Self::Unprivileged { .. } => 3,
             Self::NoNamespaces { .. } | Self::Incomplete => 3,
             Self::Bench(error) if error.is_unsupported() => 3,
+            Self::Bench(_) if self.is_of_slow_machine() => 1,
             Self::LiveSwitch(_) => 1,
             Self::Barrier(error) if !error.is_permanent() => 1,
             Self::Background(error) if !error.is_permanent() => 1,

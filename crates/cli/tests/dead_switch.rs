@@ -1,4 +1,4 @@
-//! The death of a switch process during `fanin run`: it needs root.
+//! The death of a switch process during `fanin run`, or one that hangs: these need root.
 
 mod common;
 
@@ -13,23 +13,38 @@ fn switches_of(folder: &Path) -> Vec<String> {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
         let line = String::from_utf8_lossy(&line).into_owned();
-        if line.contains("\0switch\0") && line.contains(folder.to_str().unwrap()) {
+        // The machine is measured with a switch of its own before.
+        if line.contains("\0switch\0")
+            && !line.contains("/calibration/")
+            && line.contains(folder.to_str().unwrap())
+        {
             found.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
     found
 }
 
-/// Starts a run, kills its switches once `is_ready` returns true, and returns its output.
-fn killed(folder: &Path, arguments: &[&str], awaited: &str, is_ready: impl Fn() -> bool) -> Output {
-    let base = ["--out", folder.to_str().unwrap(), "--place", "namespaces", "--set", "run.duration=300 s"];
-    let child = command(&[&["run"][..], arguments, &base].concat()).spawn().unwrap();
-    wait_for(awaited, || is_ready().then_some(()));
+/// Sends a signal to the switches of a run, which start soon.
+fn signal_switches(folder: &Path, signal: &str) {
     let network = folder.canonicalize().unwrap().join("network");
     let switches = wait_for("a switch", || Some(switches_of(&network)).filter(|found| !found.is_empty()));
     for switch in switches {
-        assert!(Command::new("kill").args(["-KILL", &switch]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &switch]).status().unwrap().success());
     }
+}
+
+/// Starts a run, signals its switches once `is_ready` returns true, and returns its output.
+fn killed(
+    folder: &Path,
+    arguments: &[&str],
+    signal: &str,
+    awaited: &str,
+    is_ready: impl Fn() -> bool,
+) -> Output {
+    let base = ["--out", folder.to_str().unwrap(), "--place", "namespaces", "--set", "run.duration=300 s"];
+    let child = command(&[&["run"][..], arguments, &base].concat()).spawn().unwrap();
+    wait_for(awaited, || is_ready().then_some(()));
+    signal_switches(folder, signal);
     let output = child.wait_with_output().unwrap();
     // By the switch's death, not after the 300 s of the run or the 60 s of a start.
     let (said, complaint) = (stdout(&output), stderr(&output));
@@ -68,8 +83,47 @@ fn the_death_of_the_switch_ends_the_run_at_once_with_an_audit_and_a_summary() {
     let folder = Folder::new("dead-switch");
     let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz"]].concat();
     let journal = folder.path().join("live/supervisor.journal");
-    let output = killed(folder.path(), &arguments, "an event", || has_text(&journal, " completed "));
+    let output = killed(folder.path(), &arguments, "-KILL", "an event", || has_text(&journal, " completed "));
     assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
+}
+
+#[test]
+fn a_switch_that_hangs_ends_a_run_at_a_given_scale_with_an_audit_and_a_summary() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = Folder::new("hung-switch");
+    let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz", "--set", "run.scale=0.5"]].concat();
+    let journal = folder.path().join("live/supervisor.journal");
+    let output = killed(folder.path(), &arguments, "-STOP", "an event", || has_text(&journal, " completed "));
+    assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
+    assert!(stdout(&output).contains("has not answered for"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_run_whose_switch_hangs_at_the_start_begins_again_at_half_the_scale() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = Folder::new("hung-switch-early");
+    let base = ["--out", folder.path().to_str().unwrap(), "--place", "namespaces"];
+    let arguments = [&["run"], &REPLAY[..], &["--set", "run.duration=1 s"], &base].concat();
+    let child = command(&arguments).spawn().unwrap();
+    wait_for("a network", || folder.path().join("network").exists().then_some(()));
+    signal_switches(folder.path(), "-STOP");
+    let output = child.wait_with_output().unwrap();
+    let (said, complaint) = (stdout(&output), stderr(&output));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{said}{complaint}");
+    assert!(
+        complaint.contains("spoilt the run at scale ") && complaint.contains(": the switch "),
+        "{complaint}"
+    );
+    let summary = std::fs::read(folder.path().join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    let spoilt = summary["machine"]["spoilt"][0].as_str().unwrap();
+    assert!(spoilt.contains("the switch "), "{spoilt}");
 }
 
 #[test]
@@ -82,7 +136,7 @@ fn the_death_of_the_switch_before_the_first_event_is_named() {
     // One event in a quarter of an hour.
     let arguments = [&REPLAY[..], &["--set", "supervisor.rate=1 mHz"]].concat();
     let journal = folder.path().join("live/collector-0.journal");
-    let output = killed(folder.path(), &arguments, "a collector", || journal.exists());
+    let output = killed(folder.path(), &arguments, "-KILL", "a collector", || journal.exists());
     assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
     assert!(stderr(&output).contains("error: the switch "), "{}", stderr(&output));
     assert!(!has_text(&folder.path().join("live/supervisor.journal"), " assigned "));
@@ -100,7 +154,7 @@ fn the_death_of_the_switch_ends_an_incast_with_a_summary() {
     // With a given scale the switches are not asked while the workload runs.
     let arguments =
         [&["incast", "--set", "workload.senders=4", "--set", "run.scale=0.1"][..], &rates].concat();
-    let output = killed(folder.path(), &arguments, "a round", || started.exists());
+    let output = killed(folder.path(), &arguments, "-KILL", "a round", || started.exists());
     assert!(stderr(&output).contains("error: the switch "), "{}", stderr(&output));
     // The senders were killed, and their counters with them.
     let summary = std::fs::read(folder.path().join("summary.json")).unwrap();

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
 
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -98,6 +99,13 @@ impl SharedKey {
         let mut tag = [0; TAG_BYTES];
         tag.copy_from_slice(&hmac::sign(&self.hmac(), message).as_ref()[..TAG_BYTES]);
         tag
+    }
+
+    /// Returns an address of 127.0.0.0/8 for connections on the loopback, which follows from the key. The processes of one system
+    /// share it, and programs without the key are unlikely to have it.
+    pub fn loopback_address(&self) -> Ipv4Addr {
+        let [a, b, c, ..] = self.tag(b"fanin loopback address 1\0");
+        Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254)
     }
 
     /// Authenticates both ends of a connection without frames, on the side that connected. Blocks until the other side

@@ -1,7 +1,7 @@
 //! Sockets and their options, including those of techniques against incast.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -89,6 +89,8 @@ pub struct SocketOptions {
     pub user_timeout: Option<Duration>,
     /// Time of polling the device before sleeping (SO_BUSY_POLL). More than the system's default needs a privilege.
     pub busy_poll: Option<Duration>,
+    /// Own address of connections to 127.0.0.0/8, of the same network; by default 127.0.0.1, which every program has.
+    pub loopback_source: Option<Ipv4Addr>,
 }
 
 impl Default for SocketOptions {
@@ -106,6 +108,7 @@ impl Default for SocketOptions {
             segment_bytes_max: None,
             user_timeout: None,
             busy_poll: None,
+            loopback_source: None,
         }
     }
 }
@@ -272,6 +275,13 @@ fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
 pub(crate) fn connecting(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, SocketError> {
     let fd = stream_socket(address)?;
     options.apply(&fd)?;
+    if let (Some(source), SocketAddr::V4(to)) = (options.loopback_source, address)
+        && to.ip().is_loopback()
+    {
+        // The port is chosen when the connection is made, so that connections to several addresses may share one.
+        raw(&fd, sockopt::IP_BIND_ADDRESS_NO_PORT, 1)?;
+        net::bind(&fd, &SocketAddr::from((source, 0)))?;
+    }
     match net::connect(&fd, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
         Err(errno) => Err(errno.into()),
@@ -321,6 +331,16 @@ mod tests {
             SocketOptions { congestion_control: Some("nonesuch".into()), ..SocketOptions::default() };
         let Err(SocketError::Option(error)) = listening(address, &options) else { panic!("accepted") };
         assert_eq!((error.option, error.value.as_str()), ("congestion_control", "\"nonesuch\""));
+    }
+
+    #[test]
+    fn connections_on_the_loopback_come_from_the_chosen_address() {
+        let options =
+            SocketOptions { loopback_source: Some(Ipv4Addr::new(127, 9, 8, 7)), ..SocketOptions::default() };
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let _connection = connecting(listener.local_addr().unwrap(), &options).unwrap();
+        let (_, caller) = listener.accept().unwrap();
+        assert_eq!(caller.ip(), Ipv4Addr::new(127, 9, 8, 7));
     }
 
     #[test]

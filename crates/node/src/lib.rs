@@ -27,6 +27,7 @@ pub mod config;
 pub mod data;
 pub mod explain;
 pub mod flows;
+mod free_space;
 pub mod http;
 pub mod ideal;
 pub mod journal;

@@ -12,8 +12,10 @@ use fanin_units::Instant;
 use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System, waiting_for_restart};
 use crate::data::Data;
+use crate::free_space::FreeSpace;
 use crate::journal::{EarlierLines, Journal, Rotation};
 use crate::lock::ProcessLock;
+use crate::machine::HostMachine;
 use crate::metrics::{self, Metrics};
 use crate::names::{name, process_name};
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
@@ -212,6 +214,8 @@ struct Process<N> {
     wire: PeerConnections,
     journal: Journal,
     journal_fails: bool,
+    /// Free space of the journal's disk; `None` in a simulated machine.
+    free: Option<FreeSpace>,
     metrics: Metrics,
     measured: StdInstant,
     /// Time at which the process ends even if work is left.
@@ -223,6 +227,11 @@ struct Process<N> {
     /// Keeps a second process of this name away from the journal, the socket and the files. Dropped last: the role still writes
     /// files as it is dropped.
     _lock: ProcessLock,
+}
+
+fn watch_free_space(system: &System) -> Option<FreeSpace> {
+    let (machine, folder) = (system.machine.clone(), system.folder.clone());
+    matches!(machine, HostMachine::Real).then(|| FreeSpace::watch(move || machine.free_bytes(&folder)))
 }
 
 impl<N: RoleNode> Process<N> {
@@ -279,6 +288,7 @@ impl<N: RoleNode> Process<N> {
             wire,
             journal: journal.rotating(rotation),
             journal_fails: false,
+            free: watch_free_space(system),
             metrics,
             measured: system.machine.now(),
             stopping: None,
@@ -351,7 +361,7 @@ impl<N: RoleNode> Process<N> {
         self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
         metrics::level(&self.metrics.journal_failing, u64::from(self.journal_fails));
         metrics::level(&self.metrics.journal_bytes, self.journal.size());
-        if let Some(free) = self.system.machine.free_bytes(&self.system.folder) {
+        if let Some(free) = self.free.as_ref().and_then(FreeSpace::bytes) {
             metrics::level(&self.metrics.journal_free_bytes, free);
         }
         self.node.measure(self.now(), &self.metrics);

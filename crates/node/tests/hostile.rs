@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -43,8 +43,8 @@ const HEAD_BYTES_MAX: usize = 8192;
 const FROM_ONE: usize = 600;
 /// New connections a second that a target takes from one address, after a burst of as many.
 const RATE_MAX: usize = 1000;
-/// Address of the flood, which is none of the system's.
-const FLOODING: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Address of the flood: that of every program of this host.
+const FLOODING: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Connections that the flood keeps open: more than all targets permit.
 const FLOOD: usize = 600;
 /// The least number of connections that the flood makes.
@@ -454,6 +454,35 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
         (1, 1, 1)
     );
     finished.remove();
+}
+
+/// Addresses from which callers are connected to a port, from `/proc/net/tcp`.
+fn callers_of(port: u16) -> BTreeSet<Ipv4Addr> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let ends = table.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, remote) = (words.next()?.split_once(':')?, words.next()?.split_once(':')?);
+        let is_connected = words.next()? == "01";
+        let is_caller = is_connected && u16::from_str_radix(remote.1, 16).ok()? == port;
+        is_caller.then_some(u32::from_str_radix(local.0, 16).ok()?)
+    });
+    // The kernel prints the address as a number of this machine, in which it is stored in the order of the network.
+    ends.map(|address| Ipv4Addr::from(address.to_ne_bytes())).collect()
+}
+
+#[test]
+fn peers_on_the_loopback_leave_127_0_0_1_to_others() {
+    let mut system = System::start("callers", &[]);
+    let readout: SocketAddr = system.live.system().address(Peer::Readout(0)).unwrap().parse().unwrap();
+    let own = system.live.system().key.as_ref().unwrap().loopback_address();
+    let guard = HangGuard::new();
+    // The first event may be assigned before a collector reaches this readout.
+    while callers_of(readout.port()).is_empty() {
+        guard.check("a collector");
+        system.work(50);
+    }
+    assert_eq!(callers_of(readout.port()), BTreeSet::from([own]));
+    system.finish().remove();
 }
 
 #[test]

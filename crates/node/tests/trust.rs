@@ -160,6 +160,17 @@ fn a_supervisor_that_dies_just_before_the_end_still_finishes_every_event() {
 }
 
 #[test]
+fn a_supervisor_that_hangs_at_the_end_is_started_again_and_finishes_every_event() {
+    let mut system = System::start("frozen-last", &["live.drain=5 s"]);
+    system.work(600);
+    system.signal(Role::Supervisor, 0, Signal::STOP);
+    let finished = system.finish_by_force(&["supervisor"]);
+    assert_eq!(finished.incarnations("supervisor"), 2);
+    assert!(finished.audit.totals.assigned > 0);
+    finished.remove();
+}
+
+#[test]
 fn deleted_journals_leave_events_unproven_and_the_others_proven() {
     let mut system = System::start("parts", &["live.journal_parts=1", "live.journal_size=8 kB"]);
     system.work(2500);

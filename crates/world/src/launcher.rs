@@ -1,8 +1,10 @@
 //! The launcher of a world, by the rules of the real one: it kills processes that hang, and stops the system in order.
 
+use fanin_node::clock::std_duration;
 use fanin_node::config::Role;
 use fanin_node::launch::{
     ActivitySample, CHECK_INTERVAL, ProcessActivity, STOP_ORDER, StopAction, StoppingProcess, stop_action,
+    stop_limit,
 };
 
 use crate::shared::{Host, instant};
@@ -43,7 +45,7 @@ impl World {
         }
     }
 
-    /// Takes the next step of an orderly stop. The launcher would kill a process that is overdue; here it is a failure.
+    /// Takes the next step of an orderly stop. A system that takes [`STOP_MAX`] without faults has failed.
     pub(crate) fn stop(&mut self, now: u64, since: u64, step: usize) -> Result<(), WorldFailure> {
         let faults_end = self.plan.faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         if now.saturating_sub(since.max(faults_end)) > STOP_MAX {
@@ -55,10 +57,13 @@ impl World {
         };
         let mut is_over = true;
         for host in 0..self.children.len() {
-            let child = &self.children[host];
+            let limit = stop_limit(std_duration(self.scenario(host).live.drain)).as_nanos() as u64;
+            let child = &mut self.children[host];
             if child.place.role != role {
                 continue;
             }
+            let hasty = self.plan.hasty_stop.filter(|_| role == Role::Supervisor).unwrap_or(limit);
+            let until = *child.stop_until.get_or_insert(now + hasty);
             let process = StoppingProcess {
                 role,
                 has_ended: child.has_ended,
@@ -66,12 +71,24 @@ impl World {
                 // A process of a world takes its order from its first turn on.
                 is_settled: true,
                 is_restarted: true,
+                is_replaced: child.is_replaced,
             };
-            match stop_action(process, false) {
+            // A machine without power needs longer than a hasty stop; `STOP_MAX` is its limit.
+            match stop_action(process, process.is_running && now >= until) {
                 StopAction::Done => continue,
                 StopAction::Ask => self.ask(host, now),
                 StopAction::Wait => {}
-                StopAction::Kill => unreachable!("no process is overdue"),
+                StopAction::Replace => {
+                    (child.stop_until, child.is_replaced) = (Some(now + limit), true);
+                    self.replaced += 1;
+                    self.kill(host, true);
+                    self.plan_restart(host);
+                }
+                StopAction::Kill => {
+                    child.has_ended = true;
+                    self.kill(host, true);
+                    continue;
+                }
             }
             is_over = false;
         }

@@ -135,6 +135,8 @@ pub(crate) struct WorldPlan {
     pub(crate) versions: Vec<Versions>,
     /// Versions of a process that was restarted in order: an upgrade or its reversal, if they differ from the first ones.
     pub(crate) versions_restarted: Option<Versions>,
+    /// A time for stopping that is too short for some supervisors: the launcher replaces one that needs more.
+    pub(crate) hasty_stop: Option<u64>,
 }
 
 const MS: u64 = 1_000_000;
@@ -143,6 +145,8 @@ pub(crate) const MESSAGE_BYTES_MAX: u32 = 10 << 10;
 /// Span of time in which faults begin.
 const FAULTS_FROM: u64 = 50 * MS;
 const FAULTS_TO: u64 = 1500 * MS;
+/// The longest hasty stop.
+const HASTY_STOP_MAX: u64 = 500 * MS;
 /// The longest duration of a fault.
 const FAULT_MAX: u64 = 4000 * MS;
 
@@ -229,6 +233,9 @@ impl WorldPlan {
             let peer_bytes_max = if is_filled { bytes_max } else { bytes_max / (2 * places.len() as u64) };
             limits.memory = Some(ScarceMemory { bytes_max, peer_bytes_max });
         }
+        // Supervisors are replaced at the stop in every sixth world. In restarts in order, nothing else happens.
+        let is_hasty = !is_rolling && between(&mut own, 1, 6) == 1;
+        let hasty_stop = is_hasty.then(|| between(&mut own, 0, HASTY_STOP_MAX));
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
         Self {
             places,
@@ -246,6 +253,7 @@ impl WorldPlan {
             is_held,
             versions,
             versions_restarted,
+            hasty_stop,
         }
     }
 

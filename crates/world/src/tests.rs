@@ -390,6 +390,23 @@ fn a_process_that_is_stopped_for_long_is_killed_and_a_short_pause_is_none() {
     assert_eq!((long, short), (30, 30));
 }
 
+/// The launcher of a world replaces a supervisor that does not stop in time, as the real one: no event is lost.
+#[test]
+fn a_supervisor_that_is_stopped_at_the_end_is_replaced() {
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        let (at, lasts) = (400_000_000, 100_000_000_000);
+        world.plan.faults = vec![PlannedFault { at, until: at + lasts, kind: InjectedFault::Pause(0) }];
+        world.plan.stop_at = at;
+        world.plan.hasty_stop = Some(2_000_000_000);
+        (world.plan.is_rolling, world.plan.is_long, world.plan.is_held) = (false, false, false);
+        world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        // A standby waits for the other supervisor, and may be replaced, too.
+        let most = if world.plan.has_standby() { 2 } else { 1 };
+        assert!((1..=most).contains(&world.replaced) && world.hangs == 0, "seed {seed}: {}", world.replaced);
+    }
+}
+
 /// A collector that dies while its disk is full loses lines of its journal, and no event. `docs/howto/disasters.md` names what
 /// the audit says then.
 #[test]

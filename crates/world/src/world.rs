@@ -47,6 +47,10 @@ pub(crate) struct Child {
     pub(crate) has_ended: bool,
     /// True if its machine is lost for good.
     pub(crate) is_lost: bool,
+    /// The end of its time for stopping, once the stop of its role has begun.
+    pub(crate) stop_until: Option<u64>,
+    /// True if it did not stop in time and was started again.
+    pub(crate) is_replaced: bool,
     /// True if it was asked to stop in this life.
     is_asked: bool,
     /// True if it is started again when it has ended in order.
@@ -123,6 +127,8 @@ pub(crate) struct World {
     pub(crate) checks: u64,
     /// Processes that the launcher killed because they hung.
     pub(crate) hangs: u64,
+    /// Supervisors that the launcher replaced because they did not stop in time.
+    pub(crate) replaced: u64,
 }
 
 impl World {
@@ -147,6 +153,8 @@ impl World {
             activity: ActivityWatch::new(instant(0)),
             has_ended: false,
             is_lost: false,
+            stop_until: None,
+            is_replaced: false,
             is_asked: false,
             restarts: false,
             turns: 0,
@@ -169,6 +177,7 @@ impl World {
             peer_stops: 0,
             checks: 0,
             hangs: 0,
+            replaced: 0,
         }
     }
 
@@ -404,7 +413,9 @@ impl World {
                 }
             }
             Ok(false) => {
-                verdict::check_end(child.place, &**process, self.has_recovered)?;
+                // A supervisor that was killed at the stop may have owed readouts the clears of finished events.
+                let is_clean = self.has_recovered && self.replaced == 0;
+                verdict::check_end(child.place, &**process, is_clean)?;
                 self.ended(host, None);
             }
             Err(error) => self.ended(host, Some(&error)),
@@ -544,9 +555,14 @@ impl World {
         &self.systems[host]
     }
 
+    /// Returns the scenario of a machine.
+    pub(crate) fn scenario(&self, host: Host) -> &fanin_scenario::Scenario {
+        self.systems[host].scenario()
+    }
+
     /// Returns the time after which a process hangs.
     pub(crate) fn hang_limit(&self, host: Host) -> std::time::Duration {
-        hang_limit(std_duration(self.systems[host].scenario().live.silence_max))
+        hang_limit(std_duration(self.scenario(host).live.silence_max))
     }
 
     /// Sets `live.silence_max` of all processes.

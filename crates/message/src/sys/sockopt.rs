@@ -9,6 +9,7 @@ pub(crate) const BUSY_POLL: (i32, i32) = (libc::SOL_SOCKET, libc::SO_BUSY_POLL);
 pub(crate) const TCP_RTO_MIN_US: (i32, i32) = (libc::IPPROTO_TCP, 45);
 pub(crate) const TCP_RTO_MAX_MS: (i32, i32) = (libc::IPPROTO_TCP, 44);
 pub(crate) const TCP_DELACK_MAX_US: (i32, i32) = (libc::IPPROTO_TCP, 46);
+pub(crate) const IP_BIND_ADDRESS_NO_PORT: (i32, i32) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
 pub(crate) const TCP_MAXSEG: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
 
 /// Sets an option.

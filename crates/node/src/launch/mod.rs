@@ -49,10 +49,8 @@ pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
 pub use standby::StandbyTerms;
-pub use stop::{STOP_ORDER, StopAction, StoppingProcess, stop_action};
+pub use stop::{STOP_ORDER, StopAction, StoppingProcess, stop_action, stop_limit};
 
-/// Time beyond `live.drain` after which a process that was asked to stop is killed.
-const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
 /// Interval at which processes are checked and the supervisor's journal is read.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -364,8 +362,10 @@ impl<P: Placement> LiveSystem<P> {
     fn handle_ended(&mut self, place: usize, status: ExitStatus, now: Instant) -> Result<(), LaunchError> {
         let child = &mut self.children[place];
         let name = child.name.clone();
-        tracing::warn!(process = name, %status, "a process ended");
-        if !child.take_killed() {
+        if child.take_killed() {
+            tracing::warn!(process = name, %status, "a process that was killed ended late");
+        } else {
+            tracing::warn!(process = name, %status, "a process ended");
             *self.ended.entry(name.clone()).or_default() += 1;
         }
         child.plan_restart(now);
@@ -459,9 +459,9 @@ impl<P: Placement> LiveSystem<P> {
     }
 
     /// Stops the system in order: the supervisors, which finish all events first, then collectors, loggers and readouts.
-    /// Processes that do not end in time are killed; [`Self::killed`] returns their names.
+    /// Processes that do not end in time are killed; [`Self::killed`] returns their names. A supervisor gets one more life then.
     pub fn stop(&mut self) {
-        let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
+        let limit = stop_limit(std_duration(self.system.scenario().live.drain));
         for role in STOP_ORDER {
             self.stop_role(role, limit);
         }
@@ -471,8 +471,9 @@ impl<P: Placement> LiveSystem<P> {
     /// Stops the processes of a role. A supervisor that fails before is restarted: its journal names the unfinished events. With
     /// a standby, the other supervisor may finish them instead.
     fn stop_role(&mut self, role: Role, limit: Duration) {
-        let until = Instant::now() + limit;
         let places = self.places(role);
+        let mut until = vec![Instant::now() + limit; places.len()];
+        let mut replaced = vec![false; places.len()];
         if role != Role::Supervisor {
             places.iter().for_each(|&place| self.children[place].retire());
         }
@@ -482,7 +483,8 @@ impl<P: Placement> LiveSystem<P> {
         while has_ended.contains(&false) {
             let now = Instant::now();
             self.follow();
-            for ((&place, asked), has_ended) in places.iter().zip(&mut asked).zip(&mut has_ended) {
+            for (number, &place) in places.iter().enumerate() {
+                let (asked, has_ended) = (&mut asked[number], &mut has_ended[number]);
                 *has_ended |= self.has_stopped(place, now);
                 let incarnation = self.incarnations(place);
                 let child = &self.children[place];
@@ -497,8 +499,9 @@ impl<P: Placement> LiveSystem<P> {
                         || child.age(now) >= SETTLE_MAX,
                     // A supervisor that was given up is not needed if the other one runs.
                     is_restarted: self.restart && !(child.is_given_up() && places.len() > 1),
+                    is_replaced: replaced[number],
                 };
-                match stop_action(process, now >= until) {
+                match stop_action(process, now >= until[number]) {
                     StopAction::Done => *has_ended = true,
                     StopAction::Ask => {
                         if role == Role::Supervisor || asked.is_none() {
@@ -509,6 +512,19 @@ impl<P: Placement> LiveSystem<P> {
                     StopAction::Wait => {
                         *has_ended =
                             !child.is_running() && child.is_due(now) && self.start_again(place, now).is_err();
+                    }
+                    StopAction::Replace => {
+                        tracing::error!(
+                            process = self.children[place].name,
+                            ?limit,
+                            "killed a supervisor that did not stop; starting it again"
+                        );
+                        (until[number], replaced[number]) = (now + limit, true);
+                        self.kill(place);
+                        // One that waits for the disk is started again when it has ended.
+                        if !self.children[place].is_running() {
+                            self.children[place].plan_restart(now);
+                        }
                     }
                     StopAction::Kill => {
                         self.kill(place);
@@ -534,8 +550,10 @@ impl<P: Placement> LiveSystem<P> {
         if child.role != Role::Supervisor || status.success() {
             return true;
         }
-        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
-        if !child.take_killed() {
+        if child.take_killed() {
+            tracing::warn!(process = child.name, %status, "a supervisor that was killed ended late");
+        } else {
+            tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
             *self.ended.entry(child.name.clone()).or_default() += 1;
         }
         child.plan_restart(now);

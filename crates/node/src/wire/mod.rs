@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
     Closed, ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint, Payload,
-    PeerId as Connection, ReceiveMemory, SendError, Timing,
+    PeerId as Connection, ReceiveMemory, SendError, SharedKey, SocketOptions, Timing,
 };
 
 use crate::codec::{DecodeError, decode, encode};
@@ -132,13 +132,14 @@ impl PeerConnections {
             tracing::warn!(%reason, "not in force");
         }
         let tls = system.tls(&name(me)).map_err(Box::new)?;
+        let loopback_source = system.key.as_ref().map(SharedKey::loopback_address);
         let (key, key_previous) = (system.key.clone(), system.key_previous.clone());
         let options = ConnectionOptions {
             timing,
             tls,
             key,
             key_previous,
-            socket: fitted.socket,
+            socket: SocketOptions { loopback_source, ..fitted.socket },
             ..ConnectionOptions::default()
         };
         let is_collector = matches!(me, Peer::Collector(_));

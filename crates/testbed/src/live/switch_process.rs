@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanin_switch::control::{Client, ClientError, ControlAddress};
@@ -17,7 +18,7 @@ const TURN: Duration = Duration::from_millis(10);
 const END_MAX: Duration = Duration::from_secs(2);
 
 /// Failures of a switch.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub enum SwitchError {
     /// The switch cannot be started.
     #[error("the switch {name} cannot be started: {source}")]
@@ -25,7 +26,7 @@ pub enum SwitchError {
         /// The switch's name in the scenario's network.
         name: String,
         /// The system's error.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// The process ended.
     #[error("the switch {name} ended ({status}); its log:\n{log}")]
@@ -43,14 +44,37 @@ pub enum SwitchError {
         /// The switch's name in the scenario's network.
         name: String,
     },
+    /// The switch did not answer in time after its start.
+    #[error("the switch {name} was not ready within {} s: {source}", READY_MAX.as_secs())]
+    NotReady {
+        /// The switch's name in the scenario's network.
+        name: String,
+        /// The error of the last request.
+        source: Arc<ClientError>,
+    },
     /// The switch does not answer.
     #[error("the switch {name}: {source}")]
     Silent {
         /// The switch's name in the scenario's network.
         name: String,
         /// The error of the last request.
-        source: ClientError,
+        source: Arc<ClientError>,
     },
+}
+
+impl SwitchError {
+    fn silent(name: &str, source: ClientError) -> Self {
+        Self::Silent { name: name.to_owned(), source: Arc::new(source) }
+    }
+
+    /// Returns true for a switch that runs and does not answer in time, as on a machine that is too slow for it.
+    pub fn is_late(&self) -> bool {
+        match self {
+            Self::NotReady { .. } => true,
+            Self::Silent { source, .. } => matches!(**source, ClientError::Silent { .. }),
+            Self::Spawn { .. } | Self::Ended { .. } | Self::Died { .. } => false,
+        }
+    }
 }
 
 /// A running switch.
@@ -70,7 +94,7 @@ impl SwitchProcess {
         config: &Path,
         socket: PathBuf,
     ) -> Result<Self, SwitchError> {
-        let fail = |source| SwitchError::Spawn { name: name.clone(), source };
+        let fail = |source| SwitchError::Spawn { name: name.clone(), source: Arc::new(source) };
         let log = config.with_extension("log");
         let file = File::create(&log).map_err(fail)?;
         command.arg("switch").arg(config).arg("--quiet");
@@ -102,7 +126,7 @@ impl SwitchProcess {
             match self.client().read("/v1/version") {
                 Ok(_) => return Ok(()),
                 Err(source) if Instant::now() >= until => {
-                    return Err(SwitchError::Silent { name: self.name.clone(), source });
+                    return Err(SwitchError::NotReady { name: self.name.clone(), source: Arc::new(source) });
                 }
                 Err(_) => std::thread::sleep(TURN),
             }
@@ -135,11 +159,11 @@ impl Drop for SwitchProcess {
 
 /// Reads all counters of a switch.
 pub(super) fn snapshot(name: &str, client: &Client) -> Result<Value, SwitchError> {
-    client.read("/v1/snapshot").map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
+    client.read("/v1/snapshot").map_err(|source| SwitchError::silent(name, source))
 }
 
 /// Resets a switch's high-water marks to the present occupancy.
 pub(super) fn reset_marks(name: &str, client: &Client) -> Result<(), SwitchError> {
     let sent = client.send("POST", "/v1/marks/reset", None);
-    sent.map(|_| ()).map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
+    sent.map(|_| ()).map_err(|source| SwitchError::silent(name, source))
 }

@@ -119,18 +119,19 @@ pub struct SwitchWatch {
     until: Moment,
 }
 
-/// Checks that the switches of a run are still running.
+/// Checks that the switches of a run are still running, and still answer.
 #[derive(Debug, Clone)]
 pub struct SwitchHealth {
     /// The name and process id of each switch.
     switches: Vec<(String, u32)>,
+    seen: Arc<Mutex<QueuePeaks>>,
 }
 
 impl SwitchHealth {
-    /// Checks that every switch is still running.
+    /// Checks that every switch is still running, and that it has answered the samples until now.
     ///
     /// # Errors
-    /// The first switch that has ended.
+    /// The first switch that has ended, or that did not answer.
     pub fn check(&self) -> Result<(), SwitchError> {
         for (name, pid) in &self.switches {
             // A process that has ended and was not waited for yet is a zombie (proc_pid_stat(5)).
@@ -140,14 +141,15 @@ impl SwitchHealth {
                 return Err(SwitchError::Died { name: name.clone() });
             }
         }
-        Ok(())
+        lock(&self.seen).failed.clone().map_or(Ok(()), Err)
     }
 }
 
 impl SwitchWatch {
-    /// Returns a check of the switches' processes only, which costs very little.
+    /// Returns a check of the switches, which costs very little.
     pub fn health(&self) -> SwitchHealth {
-        SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
+        let switches = self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect();
+        SwitchHealth { switches, seen: Arc::clone(&self.seen) }
     }
 
     pub(super) fn start(
@@ -239,12 +241,13 @@ impl SwitchWatch {
     /// If a switch did not answer at some time.
     pub fn finish(mut self, base_unix_us: u64) -> Result<Observed, SwitchError> {
         self.halt();
-        if self.until.at.is_none() {
-            self.until = self.mark()?;
-        }
         let mut seen = std::mem::take(&mut *lock(&self.seen));
+        // A switch that failed is not asked again.
         if let Some(error) = seen.failed.take() {
             return Err(error);
+        }
+        if self.until.at.is_none() {
+            self.until = self.mark()?;
         }
         let mut samples = seen.samples;
         samples.sort_by_key(|sample| (sample.queue, sample.unix_us));

@@ -81,6 +81,11 @@ pub(super) enum Place {
 }
 
 impl Arguments {
+    /// Returns the place that the arguments ask for.
+    pub(super) fn wanted_place(&self) -> Place {
+        if self.loopback { Place::Loopback } else { self.place }
+    }
+
     /// Returns true if text for people is printed.
     pub(super) fn prints(&self) -> bool {
         !self.quiet && output::is_for_text(&self.json)

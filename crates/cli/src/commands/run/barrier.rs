@@ -47,7 +47,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
             bench.map_or(Ok(()), Bench::remove)?;
             return Ok(AttemptEnd::Spoilt(reason));
         }
-        Err(failure @ Failure::LiveSwitch(_)) => Some(failure),
+        Err(failure @ Failure::LiveSwitch(_)) if job.spoilt_by(&failure).is_none() => Some(failure),
         Err(failure) => return Err(failure),
     };
     match early {

@@ -61,6 +61,17 @@ impl Job<'_> {
         self.spoilt.len() < AGAIN_MAX && halved.is_some()
     }
 
+    /// Returns the reason, in one line, for which the run begins again after this failure; `None` if it does not.
+    pub(super) fn spoilt_by(&self, failure: &Failure) -> Option<String> {
+        if !failure.is_of_slow_machine() || !self.may_begin_again() {
+            return None;
+        }
+        let text = failure.to_string();
+        let ends = ["; last lines of the logs:", "; the log of the first:", "\n"];
+        let end = ends.into_iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        Some(text[..end].to_owned())
+    }
+
     /// Halves the scale after an attempt that the machine spoilt, and prints the reason.
     ///
     /// # Panics

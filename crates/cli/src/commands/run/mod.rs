@@ -27,7 +27,7 @@ use crate::output::{self, Json};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
-        return print_features();
+        return print_features(arguments);
     }
     if arguments.clean {
         return clean_up();
@@ -69,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut job = Job { arguments, loaded, slow, carried, spoilt: Vec::new(), folder, scenario_folder };
     loop {
-        match if is_barrier { barrier::run(&job)? } else { building::run(&job)? } {
+        let end = if is_barrier { barrier::run(&job) } else { building::run(&job) };
+        match end.or_else(|failure| job.spoilt_by(&failure).map(AttemptEnd::Spoilt).ok_or(failure))? {
             AttemptEnd::Done => return Ok(()),
             AttemptEnd::Spoilt(reason) => job.begin_again(reason),
         }
@@ -92,9 +93,8 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
 
 /// Chooses between namespaces and the loopback; prints once why namespaces are not possible.
 fn choose(arguments: &Arguments) -> Result<bool, Failure> {
-    let wanted = if arguments.loopback { Place::Loopback } else { arguments.place };
     let missing = missing();
-    match wanted {
+    match arguments.wanted_place() {
         Place::Loopback => Ok(false),
         Place::Namespaces => missing.map_or(Ok(true), |missing| Err(Failure::NoNamespaces { missing })),
         Place::Auto => {
@@ -125,7 +125,8 @@ fn missing() -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-fn print_features() -> Result<(), Failure> {
+/// Prints the features. A place limits those that must be there to the ones that every run in this place needs.
+fn print_features(arguments: &Arguments) -> Result<(), Failure> {
     let mut is_complete = true;
     let mut text = String::new();
     for (feature, verdict) in check() {
@@ -147,7 +148,11 @@ fn print_features() -> Result<(), Failure> {
     is_complete &= cfg!(feature = "bpf");
     text += &format!("{:<20}{bpf:<5}{more}\n", "BPF programs");
     output::print(&text)?;
-    if is_complete { Ok(()) } else { Err(Failure::Incomplete) }
+    match arguments.wanted_place() {
+        Place::Auto if !is_complete => Err(Failure::Incomplete),
+        Place::Auto | Place::Loopback => Ok(()),
+        Place::Namespaces => missing().map_or(Ok(()), |missing| Err(Failure::NoNamespaces { missing })),
+    }
 }
 
 fn clean_up() -> Result<(), Failure> {
