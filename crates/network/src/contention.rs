@@ -18,10 +18,12 @@
 //! least sum of each period is a bound of its part. So is the least sum of some of its jobs, with the least times of the
 //! others; the largest of these counts. (4) The least time of one collection holds in every schedule in which the readouts
 //! draw the same delays. It assumes that parts of one readout's answer share no frame. (5) The inputs run ahead of the last
-//! links only as far as the switch between them has memory (`memory`).
+//! links only as far as the switch between them has memory (`memory`). (6) A ring in front of a collector is another machine
+//! (`ring`).
 
 mod figures;
 mod memory;
+mod ring;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -32,6 +34,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use self::figures::rank_p99;
 pub use self::figures::{MeanAndTail, ScheduleFigures};
 use self::memory::{SwitchMemory, bytes_per_picosecond, excess};
+use self::ring::RingLimit;
 use crate::{Network, NodeIndex, Paths, PortIndex, Roles, Spread};
 
 /// Most rounds in which jobs leave a schedule.
@@ -107,6 +110,8 @@ impl ParallelLinks {
 pub struct SharedLinks {
     /// Each collector's own links.
     own: Vec<ParallelLinks>,
+    /// The ring in front of each collector, if it is slower.
+    rings: Vec<Option<RingLimit>>,
     inputs: Vec<SharedInputs>,
     /// The least time from an assignment until each collector receives it.
     notices: Vec<Duration>,
@@ -158,6 +163,8 @@ impl SharedLinks {
         }
         let links_of = |node| ParallelLinks::new(network, by_node[node].iter().copied());
         let own: Vec<ParallelLinks> = roles.collectors.iter().map(links_of).collect();
+        let ring_of = |(place, node)| RingLimit::of(network, roles, place, &by_node[node]);
+        let rings = roles.collectors.iter().enumerate().map(ring_of).collect();
         // By the switches of a host, then by the host: with all-to-all traffic, collectors share one.
         let mut groups: BTreeMap<Vec<NodeIndex>, BTreeMap<NodeIndex, Vec<u32>>> = BTreeMap::new();
         for (place, node) in roles.collectors.iter().enumerate() {
@@ -197,7 +204,7 @@ impl SharedLinks {
                 inputs.push(SharedInputs { collectors, links: Some(links), frame, memory });
             }
         }
-        Self { own, inputs, notices: notices(network, roles) }
+        Self { own, rings, inputs, notices: notices(network, roles) }
     }
 
     /// The least time from an assignment until a collector receives it.
@@ -231,7 +238,8 @@ impl SharedLinks {
         // `unit` is the unit of a job's time.
         let sum = |of: &dyn Fn(&LinkMachine) -> f64, unit: &dyn Fn(&LinkJob) -> f64| -> f64 {
             let least = |group: &InputGroup| {
-                let alone = group.own.iter().map(of).sum::<f64>().max(group.shared.as_ref().map_or(0.0, of));
+                let own = |machines: &Vec<LinkMachine>| machines.iter().map(of).fold(0.0, f64::max);
+                let alone = group.own.iter().map(own).sum::<f64>().max(group.shared.as_ref().map_or(0.0, of));
                 alone.max(group.delayed_sum_min(unit))
             };
             groups.iter().map(least).sum::<f64>() / count as f64
@@ -240,7 +248,8 @@ impl SharedLinks {
             let late = |level: f64| -> usize {
                 let least = |group: &InputGroup| {
                     let of = |machine: &LinkMachine| machine.late_min(|job| allowed(job, level));
-                    group.own.iter().map(of).sum::<usize>().max(group.shared.as_ref().map_or(0, of))
+                    let own = |machines: &Vec<LinkMachine>| machines.iter().map(of).max().unwrap_or(0);
+                    group.own.iter().map(own).sum::<usize>().max(group.shared.as_ref().map_or(0, of))
                 };
                 groups.iter().map(least).sum()
             };
@@ -274,9 +283,17 @@ impl SharedLinks {
                 }
             })
         };
-        let machine =
-            |&place: &u32| LinkMachine::new(jobs(place, self.own[place as usize].rate, 0).collect());
-        let own: Vec<LinkMachine> = inputs.collectors.iter().map(machine).collect();
+        let behind_ring = |place: u32, ring: RingLimit| {
+            let ahead =
+                |job: LinkJob| Some(LinkJob { fixed: job.fixed.checked_sub(ring.ahead.get())?, ..job });
+            Some(LinkMachine::new(jobs(place, ring.rate, 0).map(ahead).collect::<Option<_>>()?))
+        };
+        let machines_of = |&place: &u32| {
+            let link = LinkMachine::new(jobs(place, self.own[place as usize].rate, 0).collect());
+            let ring = self.rings[place as usize].and_then(|ring| behind_ring(place, ring));
+            [Some(link), ring].into_iter().flatten().collect()
+        };
+        let own: Vec<Vec<LinkMachine>> = inputs.collectors.iter().map(machines_of).collect();
         let shared = inputs.links.map(|links| {
             // A frame's time on an input is part of the ideal, and of the job.
             let frame = links.slowest.time_to_send(inputs.frame).get();
@@ -289,7 +306,7 @@ impl SharedLinks {
             (Some(links), Some(memory)) => {
                 let jobs =
                     |machine: &LinkMachine| machine.jobs.iter().map(|job| (job.release, job.work)).collect();
-                let jobs: Vec<Vec<(u64, u64)>> = own.iter().map(jobs).collect();
+                let jobs: Vec<Vec<(u64, u64)>> = own.iter().map(|machines| jobs(&machines[0])).collect();
                 excess(&jobs, &rates, links.rate, memory)
             }
             _ => 0.0,
@@ -301,6 +318,11 @@ impl SharedLinks {
     fn outside(&self, place: u32, collection: &MeasuredCollection) -> u64 {
         let wire = Bytes::new(collection.work.wire_bytes);
         collection.ideal.saturating_sub(self.own[place as usize].slowest.time_to_send(wire)).get()
+    }
+
+    /// The rate of a collector's links, or of its ring if that is slower.
+    fn own_rate(&self, place: u32) -> Rate {
+        self.rings[place as usize].map_or(self.own[place as usize].rate, |ring| ring.rate)
     }
 
     /// Plays the clairvoyant schedule of a group; appends the time and ideal of each collection.
@@ -345,7 +367,7 @@ impl SharedLinks {
             let mut left = inputs.links.map_or(u64::MAX, |links| links.rate.get());
             let mut served = Vec::with_capacity(first.len());
             for (remaining, index) in first {
-                let rate = self.own[places[index] as usize].rate.get().min(left);
+                let rate = self.own_rate(places[index]).get().min(left);
                 if rate == 0 {
                     break;
                 }
@@ -374,8 +396,8 @@ impl SharedLinks {
 /// The machines of collectors with common links.
 #[derive(Debug)]
 struct InputGroup {
-    /// The machine of each collector's own links, and the rate of these links in bytes a picosecond.
-    own: Vec<LinkMachine>,
+    /// The machines of each collector, its own links before its ring, and the rate of these links in bytes a picosecond.
+    own: Vec<Vec<LinkMachine>>,
     rates: Vec<f64>,
     /// The common links.
     shared: Option<LinkMachine>,
@@ -394,11 +416,11 @@ impl InputGroup {
         if self.excess <= 0.0 {
             return 0.0;
         }
-        let weights = self.own.iter().zip(&self.rates).flat_map(|(machine, rate)| {
-            machine.jobs.iter().map(move |job| 1.0 / (unit(job) * job.work.max(1) as f64 * rate))
+        let weights = self.own.iter().zip(&self.rates).flat_map(|(machines, rate)| {
+            machines[0].jobs.iter().map(move |job| 1.0 / (unit(job) * job.work.max(1) as f64 * rate))
         });
         let weight = weights.min_by(f64::total_cmp).unwrap_or(0.0);
-        let alone = self.own.iter().flat_map(|machine| mean_busy_times(&machine.jobs, unit));
+        let alone = self.own.iter().flat_map(|machines| mean_busy_times(&machines[0].jobs, unit));
         alone.sum::<f64>() + weight * self.excess
     }
 }

@@ -118,11 +118,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: credits(scenario),
-        paced_credits: paced_credits(
-            scenario,
-            collector_rate(scenario, place),
-            answer_bytes(0, Bytes::ZERO),
-        ),
+        paced_credits: paced_credits(scenario, collector_rate(scenario, place), answer_bytes(0, Bytes::ZERO)),
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),

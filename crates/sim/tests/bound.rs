@@ -30,6 +30,11 @@ fn systems() -> impl Strategy<Value = String> {
     let buffer = (
         prop::sample::select(vec!["dedicated", "shared", "dynamic-threshold", "voq"]),
         prop::sample::select(vec!["30 kB", "200 kB", "5 MB"]),
+        // Rate and burst of a rack switch's rings.
+        prop::option::of((
+            prop::sample::select(vec!["70 Mb/s", "700 Mb/s", "7 Gb/s"]),
+            prop::sample::select(vec!["1518 B", "3036 B", "30 kB"]),
+        )),
     );
     (network, sizes, stack, rates, delays, shaping, policy, buffer).prop_map(
         |(network, sizes, stack, rates, delays, shaping, policy, buffer)| {
@@ -56,9 +61,13 @@ fn systems() -> impl Strategy<Value = String> {
                 rates.1,
                 delays.2,
                 rates.2,
-                buffer.0,
+                if buffer.2.is_some() { "daqring" } else { buffer.0 },
                 buffer.1,
             );
+            if let Some((rate, burst)) = buffer.2 {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "[tor.daqring]\nrate = \"{rate}\"\nburst = \"{burst}\"\n");
+            }
             // Writing to a string cannot fail.
             let _ = match shaping.map(|credits| credits.map(|count| count.max(fragments))) {
                 Some(Some(count)) => write!(text, "[shaping]\nmethod = \"credits\"\ncredits = {count}\n"),

@@ -7,6 +7,7 @@
 
 mod delay;
 mod late;
+mod predict;
 mod size;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -339,9 +340,12 @@ impl PacedCredits {
         let wire = self.on_wire(bytes);
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
+        let before = event.factor();
         let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual, ..event };
         self.owe(wire - predicted);
-        self.predict_again(event);
+        if event.factor() != before {
+            self.predict_again(event);
+        }
         let fragment = bytes / f64::from(fragments.max(1));
         update_mean(&mut self.sizes[usize::from(readout)], fragment, GAIN);
         update_mean(&mut self.fragment, fragment, MEAN_GAIN);

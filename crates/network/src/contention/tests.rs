@@ -13,6 +13,7 @@ fn links(collectors: u32, inputs: u64) -> SharedLinks {
     let shared = (inputs < u64::from(collectors)).then(|| links(inputs));
     SharedLinks {
         own: vec![links(1); collectors as usize],
+        rings: vec![None; collectors as usize],
         inputs: vec![SharedInputs {
             collectors: (0..collectors).collect(),
             links: shared,
@@ -63,6 +64,39 @@ fn a_late_readout_raises_the_bound_of_its_busy_period_alone() {
     assert!((bound.least.time_ps.mean - (1.1e9 + 2.1e9 + 5e9) / 3.0).abs() < 1.0, "{bound:?}");
     assert!((bound.least.slowdown.mean - (1.1 + 2.1 + 5.0) / 1.1 / 3.0).abs() < 1e-9, "{bound:?}");
     assert_eq!((bound.clairvoyant.time_ps.mean, bound.clairvoyant.time_ps.p99), (8.2e9 / 3.0, 5e9));
+}
+
+#[test]
+fn a_ring_is_a_slower_link_that_is_one_burst_ahead() {
+    // A ring of half the rate takes 2 ms for each of two collections, less 10 us for what it passes at once.
+    let both = [collection(0, 0, 125_000), collection(0, 0, 125_000)];
+    let mut shared = links(1, 1);
+    let ring = RingLimit { rate: Rate::new(GIGABIT.get() / 2), ahead: Duration::from_micros(10) };
+    shared.rings = vec![Some(ring)];
+    let bound = shared.bound(&both).unwrap();
+    assert_eq!((bound.least.time_ps.mean, bound.clairvoyant.time_ps.mean), (3.09e9, 3.1e9));
+    assert!((bound.least.time_ps.p99 / 4.09e9 - 1.0).abs() < 2e-4, "{bound:?}");
+    // A burst that lasts longer than the round trip says nothing.
+    shared.rings = vec![Some(RingLimit { ahead: Duration::from_micros(101), ..ring })];
+    assert_eq!(shared.bound(&both).unwrap().least.time_ps.mean, 1.6e9);
+}
+
+#[test]
+fn a_ring_limits_a_collector_if_all_answers_pass_it() {
+    let rings = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        let scenario = fanin_scenario::load("lcn15-all-to-one", &sets).unwrap().scenario;
+        let (network, roles) = topology::build(&scenario).unwrap();
+        SharedLinks::new(&network, &roles).rings
+    };
+    // A burst of 3036 B and a frame take 46.9 us at 0.78 Gb/s.
+    let [Some(ring)] = rings(&[])[..] else { panic!("the ring is slower than the link") };
+    assert_eq!(ring.rate, Rate::new(780_000_000));
+    assert!((46_000_000..47_500_000).contains(&ring.ahead.get()), "{ring:?}");
+    assert_eq!(rings(&["tor.daqring.rate=0 Gb/s"]), [None]);
+    assert_eq!(rings(&["tor.daqring.rate=2 Gb/s"]), [None]);
+    assert_eq!(rings(&["tor.buffering=unlimited"]), [None]);
+    assert_eq!(rings(&["tor.daqring.flows=[\"readout:3->collector:*\"]"]), [None]);
 }
 
 /// Two collections of 1 ms on the link: the second one's answers come 0.5 ms later than the first one's.
