@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,14 @@ def role(pid: int) -> str:
     return words[2] if words[1:2] == ["node"] else words[1] if len(words) > 1 else "?"
 
 
+def role_of(pid: int) -> str | None:
+    """Name the role of a process; none if it has ended."""
+    try:
+        return role(pid)
+    except OSError:
+        return None
+
+
 def sample(at: float, pid: int) -> Sample | None:
     """Read the memory and descriptors of a process; none if it has ended."""
     try:
@@ -83,18 +92,22 @@ def sample(at: float, pid: int) -> Sample | None:
         return None
 
 
-def kill_one(process: subprocess.Popen[str], chance: random.Random) -> str | None:
-    """Kill one process that `process` has started, drawn by chance; return its role."""
-    started = children(process.pid)
-    if not started:
+def kill_one(process: subprocess.Popen[str], chance: random.Random, killed: Mapping[str, int]) -> str | None:
+    """Kill one process that `process` has started, drawn by chance; return its role.
+
+    A role that was never killed comes first: its first restart belongs to the time for filling. A
+    supervisor, for one, clears its last 100 000 events again at each readout, and keeps that memory.
+    """
+    roles = {pid: name for pid in children(process.pid) if (name := role_of(pid))}
+    if not roles:
         return None
-    pid = chance.choice(started)
+    untried = [pid for pid, name in roles.items() if name not in killed]
+    pid = chance.choice(untried or list(roles))
     try:
-        name = role(pid)
         os.kill(pid, signal.SIGKILL)
     except OSError:
         return None
-    return name
+    return roles[pid]
 
 
 def watch(
@@ -120,7 +133,7 @@ def watch(
                 samples += [each for each in held if each is not None]
                 if kill_every is not None and now >= next_kill:
                     next_kill += kill_every
-                    if name := kill_one(process, chance):
+                    if name := kill_one(process, chance, killed):
                         killed[name] += 1
                 if sys.stderr.isatty():
                     done = f"\r{(now - begin) / 60:.1f} min, {sum(killed.values())} killed "
