@@ -100,11 +100,16 @@ verify() {
 mkdir -p "$out"
 results=()
 # Why no namespaces can be made; empty if they can.
-if lacking=$("$fanin" run --check --place namespaces 2>&1 >/dev/null); then
-    lacking=""
-else
-    lacking=${lacking#error: } lacking=${lacking%%; *}
-fi
+lacking="" status=0
+complaint=$("$fanin" run --check --place namespaces 2>&1 >/dev/null) || status=$?
+case $status in
+0) ;;
+3) lacking=${complaint#error: } lacking=${lacking%%; *} ;;
+*)
+    say "$complaint" >&2
+    exit "$status"
+    ;;
+esac
 for name in "${cases[@]}"; do
     say "$name: simulated"
     "$fanin" sim "scenarios/rack/$name.toml" --quiet --out "$out/$name-sim"

@@ -74,11 +74,12 @@ def role(pid: int) -> str:
 
 
 def role_of(pid: int) -> str | None:
-    """Name the role of a process; none if it has ended."""
+    """Name the role of a process; none if it has ended, or has not become `fanin node` yet."""
     try:
-        return role(pid)
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return None
+    return words[2].decode(errors="replace") if words[1:2] == [b"node"] else None
 
 
 def sample(at: float, pid: int) -> Sample | None:

@@ -15,7 +15,7 @@ if [ "$2" = --check ]; then
     [ "$3 $4" = "--place namespaces" ] || exit 2
     [ -n "$LACKING" ] || exit 0
     printf '%s\n' "error: $LACKING; see more" >&2
-    exit 3
+    exit "${CHECK:-3}"
 fi
 printf '%s\n' "$*" >>"$CALLS"
 case "$*" in *run.scale=*) STATUS="${AGAIN:-$STATUS}" ;; esac
@@ -117,6 +117,12 @@ def test_without_namespaces_nothing_is_called_valid(tmp_path: Path) -> None:
     assert len(calls) == 1 and "--place loopback" in calls[0], calls
     idle = rack(tmp_path, STATUS="1", LACKING=lacking, ERROR=f"{IDLE} 60 s; last lines of the logs:")
     assert verdicts(idle)[3] == f"loopback: NOT MEASURED: {IDLE} 60 s"
+
+
+def test_a_program_that_fails_is_no_lack_of_namespaces(tmp_path: Path) -> None:
+    run = rack(tmp_path, STATUS="0", LACKING="unexpected argument", CHECK="2")
+    assert run.returncode == 2
+    assert "unexpected argument" in run.stderr and "NOT MEASURED" not in run.stdout
 
 
 @pytest.mark.parametrize("status", [0, 1, 4])

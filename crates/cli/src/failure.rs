@@ -416,7 +416,7 @@ impl Failure {
             Self::Bench(fanin_testbed::live::BenchError::Switch(error)) | Self::LiveSwitch(error) => {
                 error.is_late()
             }
-            Self::Barrier(error) => matches!(error, fanin_node::barrier::BarrierError::Late { .. }),
+            Self::Barrier(error) => matches!(error, fanin_node::barrier::BarrierError::NotReady { .. }),
             _ => false,
         }
     }

@@ -278,9 +278,10 @@ pub(crate) fn connecting(address: SocketAddr, options: &SocketOptions) -> Result
     if let (Some(source), SocketAddr::V4(to)) = (options.loopback_source, address)
         && to.ip().is_loopback()
     {
-        // The port is chosen when the connection is made, so that connections to several addresses may share one.
-        raw(&fd, sockopt::IP_BIND_ADDRESS_NO_PORT, 1)?;
-        net::bind(&fd, &SocketAddr::from((source, 0)))?;
+        // The port is chosen when the connection is made, so that connections to several addresses may share one. Where the
+        // loopback has 127.0.0.1 alone, the connection comes from there, as that of any program.
+        let _ = raw(&fd, sockopt::IP_BIND_ADDRESS_NO_PORT, 1)
+            .and_then(|()| net::bind(&fd, &SocketAddr::from((source, 0))));
     }
     match net::connect(&fd, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),

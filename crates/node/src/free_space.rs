@@ -14,13 +14,14 @@ const UNKNOWN: u64 = u64::MAX;
 pub(crate) struct FreeSpace(Arc<AtomicU64>);
 
 impl FreeSpace {
-    /// Calls `read` again and again in a new thread, until it returns `None`. A system without a further thread leaves the space
-    /// unknown.
+    /// Calls `read` again and again in a new thread. It is unknown after a call that returns `None`, and in a system without a
+    /// further thread.
     pub(crate) fn watch(read: impl Fn() -> Option<u64> + Send + 'static) -> Self {
         let bytes = Arc::new(AtomicU64::new(UNKNOWN));
         let seen = Arc::downgrade(&bytes);
         let thread = std::thread::Builder::new().name("free-space".into()).spawn(move || {
-            while let Some(free) = read() {
+            loop {
+                let free = read().unwrap_or(UNKNOWN);
                 let Some(bytes) = seen.upgrade() else { return };
                 bytes.store(free, Ordering::Relaxed);
                 drop(bytes);
@@ -33,7 +34,7 @@ impl FreeSpace {
         Self(bytes)
     }
 
-    /// Returns the free bytes as of the last reading; `None` before the first one.
+    /// Returns the free bytes as of the last reading; `None` before the first one, and after one that failed.
     pub(crate) fn bytes(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|&bytes| bytes != UNKNOWN)
     }

@@ -161,7 +161,7 @@ fn a_supervisor_that_dies_just_before_the_end_still_finishes_every_event() {
 
 #[test]
 fn a_supervisor_that_hangs_at_the_end_is_started_again_and_finishes_every_event() {
-    let mut system = System::start("frozen-last", &["live.drain=5 s"]);
+    let mut system = System::start("frozen-last", &["live.drain=15 s"]);
     system.work(600);
     system.signal(Role::Supervisor, 0, Signal::STOP);
     let finished = system.finish_by_force(&["supervisor"]);

@@ -91,6 +91,16 @@ pub enum BarrierError {
         /// Content of its log.
         log: String,
     },
+    /// The aggregator began no round in time.
+    #[error("{process} began no round within {seconds} s; the log of the first:\n{log}")]
+    NotReady {
+        /// Name of the process.
+        process: String,
+        /// The time that it had.
+        seconds: u64,
+        /// Content of its log.
+        log: String,
+    },
     /// Processes missed a deadline.
     #[error("{processes} {problem}; the log of the first:\n{log}")]
     Late {

@@ -161,8 +161,9 @@ impl LiveBarrier {
             check()?;
             self.check()?;
             if Instant::now() >= until {
-                let problem = format!("began no round within {} s", READY_MAX.as_secs());
-                return Err(self.late(&[&self.aggregator.name], problem).into());
+                let (process, seconds) = (self.aggregator.name.clone(), READY_MAX.as_secs());
+                let log = self.log_of(&process);
+                return Err(BarrierError::NotReady { process, seconds, log }.into());
             }
             std::thread::sleep(TURN);
         }

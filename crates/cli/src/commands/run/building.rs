@@ -120,14 +120,14 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     };
     let audited = fanin_node::audit::audit(&scope);
     let verdict = ended.notes(loaded) + &audit::verdict(&audited);
-    if let Some(reason) = ended.spoilt.take() {
+    // A loss of events is a failure at any scale, with its audit and summary.
+    if let Some(reason) = ended.spoilt.take()
+        && audited.is_ok()
+        && !stop.load(Ordering::Relaxed)
+    {
         let captured = end_capture(job, tap);
         drop((watch, background));
         bench.map_or(Ok(()), Bench::remove)?;
-        // A loss of events is a failure at any scale. Before the first event there is nothing to lose.
-        if !matches!(&audited, Ok(audit) if audit.totals.assigned == 0) {
-            ended.judge(stop, audited)?;
-        }
         captured?;
         return Ok(AttemptEnd::Spoilt(reason));
     }
@@ -383,10 +383,10 @@ fn work<P: Placement>(
     let (early, spoilt) =
         match watch.map_err(Failure::from).and_then(|watch| observe(job, &mut live, watch, stop)) {
             Ok(spoilt) => (None, spoilt),
-            Err(failure) if job.spoilt_by(&failure).is_some() => (None, job.spoilt_by(&failure)),
-            // Before the first event, no other failure leaves anything to account for.
+            // Before the first event, most failures leave nothing to account for.
             Err(failure) if live.assigned() > 0 || matches!(failure, Failure::LiveSwitch(_)) => {
-                (Some(failure), None)
+                let spoilt = job.spoilt_by(&failure);
+                (Some(failure), spoilt)
             }
             Err(failure) => return Err(failure),
         };

@@ -63,7 +63,8 @@ impl Job<'_> {
 
     /// Returns the reason, in one line, for which the run begins again after this failure; `None` if it does not.
     pub(super) fn spoilt_by(&self, failure: &Failure) -> Option<String> {
-        if !failure.is_of_slow_machine() || !self.may_begin_again() {
+        let is_stopped = crate::interrupt::flag().load(std::sync::atomic::Ordering::Relaxed);
+        if is_stopped || !failure.is_of_slow_machine() || !self.may_begin_again() {
             return None;
         }
         let text = failure.to_string();
