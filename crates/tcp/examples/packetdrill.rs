@@ -105,7 +105,7 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "receive_window" => config.receive_window = number(value)?,
         "receive_window_initial" => config.receive_window_initial = number(value)?,
         "window_scale" => config.window_scale = number(value)?,
-        "rto_min_us" => config.rto.min = Duration::from_micros(number(value)?),
+        "rto_min_us" => config.set_rto_min(Duration::from_micros(number(value)?)),
         "hystart" => {
             if let CongestionConfig::Cubic(cubic) = &mut config.congestion_control {
                 cubic.hystart = is_on;

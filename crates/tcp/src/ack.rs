@@ -44,7 +44,7 @@ impl Endpoint {
                 return;
             }
             // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
-            // Plain data that acknowledge nothing do not reach tcp_ack at all (header prediction of tcp_rcv_established).
+            // Plain data that acknowledge nothing do not reach tcp_ack, unless they change the window (tcp_rcv_established).
             if segment.payload > 0 {
                 return;
             }
@@ -92,7 +92,7 @@ impl Endpoint {
         self.restart_timer(config, now);
     }
 
-    /// Tells DCTCP of Linux of an ACK while nothing is outstanding (`tcp_in_ack_event` behind `no_queue` of `tcp_ack`).
+    /// Takes an ACK that comes while nothing is outstanding: only Linux' DCTCP reads it (`no_queue` of `tcp_ack`).
     fn sample_without_flight(&mut self, config: &Config, now: Instant) {
         if self.congestion.counts_deliveries(config) {
             let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
@@ -200,7 +200,8 @@ impl Endpoint {
         } else if self.is_reducing() {
             self.reduce(config, &ack);
         } else if (advances || newly_sacked > 0)
-            && (!has_ece || self.window.in_slow_start())
+            // tcp_may_raise_cwnd reads no mark since 3.12: a sender that may reduce its window does so above.
+            && (!has_ece || config.recovers_as_linux_6() || self.window.in_slow_start())
             // tcp_may_raise_cwnd: SACKs alone raise the window only on a path that has reordered segments.
             && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)

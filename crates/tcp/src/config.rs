@@ -379,14 +379,16 @@ impl Config {
         }
     }
 
-    /// Sets the least retransmission timeout, which is what a tail loss probe adds for a delayed ACK, too (`tcp_schedule_loss_probe`).
-    /// Linux 6 keeps it in ticks, rounded up (`tcp_rto_min_us`), and delays no ACK to the last of them (`tcp_delack_max`, since 6.11).
-    /// [`timer_granularity`](Self::timer_granularity) and [`delayed_ack`](Self::delayed_ack) are set before.
+    /// Sets the least retransmission timeout. A tail loss probe adds the same time for a delayed ACK (`tcp_schedule_loss_probe`).
+    /// Linux 6 rounds it up to ticks (`tcp_rto_min_us`), and delays no ACK longer than it less a tick (`tcp_delack_max`, since 6.11).
+    /// [`timer_granularity`](Self::timer_granularity), [`delayed_ack`](Self::delayed_ack) and the largest timeout are set before;
+    /// a largest one below the least is raised to it.
     pub fn set_rto_min(&mut self, least: Duration) {
         let tick = self.timer_granularity.get().max(1);
         let is_linux_6 = self.recovers_as_linux_6();
         let least = if is_linux_6 { Duration::new(least.get().next_multiple_of(tick)) } else { least };
         (self.rto.min, self.probe_delayed_ack) = (least, least);
+        self.rto.max = self.rto.max.max(least);
         if let DelayedAck::Linux { max } = &mut self.delayed_ack
             && is_linux_6
         {

@@ -22,7 +22,7 @@
 //! | RTO, first | 1 s | 3 s | 3 s | 1 s | 1 s | `TCP_TIMEOUT_INIT` (3.1) |
 //! | round-trip clock | 1 µs | 1 ms | 1 ms | 1 µs | 1 µs | `tcp_clean_rtx_queue`: since 4.13 from transmission times first |
 //! | timer tick | 4 ms and wheel levels | 1 ms | 1 ms | exact | exact | HZ 250; `calc_wheel_index` (4.8); HZ 1000 |
-//! | delayed ACKs | 40–200 ms, quick ACKs | same | same | off | 200 ms, every second | `__tcp_ack_snd_check`, `tcp_send_delayed_ack`; RFC 1122 |
+//! | delayed ACKs | 40–196 ms, quick ACKs | 40–200 ms, quick ACKs | same | off | 200 ms, every second | `__tcp_ack_snd_check`, `tcp_send_delayed_ack`; RFC 1122 |
 //! | full segment with PSH | at once when read | delayed | delayed | | delayed | `tcp_measure_rcv_mss` (6.7) |
 //! | segmentation offload | bursts sized to 1 ms | 64 kB bursts | 64 kB bursts | none | none | `tcp_tso_autosize`, `tcp_tso_should_defer` |
 //! | receive window | 64 kB to 6 MB | 14 kB to 4 MB | 5.8 kB to 4 MB | 6 MB | 1 MB | `tcp_select_initial_window`, `tcp_grow_window`, simplified |
@@ -104,7 +104,7 @@ impl Config {
             rtt_tick: Duration::from_micros(1),
             timer_granularity: Duration::from_millis(4),
             timer_wheel: true,
-            delayed_ack: DelayedAck::Linux { max: Duration::from_millis(200) },
+            delayed_ack: DelayedAck::Linux { max: Duration::from_millis(196) },
             pushes_full: true,
             grows_out_of_order: true,
             nodelay: true,
@@ -145,6 +145,7 @@ impl Config {
             rtt_source: RttSource::TimestampFirst,
             rtt_tick: Duration::from_millis(1),
             timer_granularity: Duration::from_millis(1),
+            delayed_ack: DelayedAck::Linux { max: Duration::from_millis(200) },
             timer_wheel: false,
             receive_window: 4 << 20,
             receive_window_initial: 14_480,

@@ -62,7 +62,8 @@ impl OffloadBurst {
 impl Endpoint {
     /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). A burst does not wait
     /// if it is one segment, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
-    /// if the next ACK is more than half a round trip away. Where bursts are sized to the rate, 1 ms suffices (since 6.18).
+    /// if the next ACK is more than half a round trip away. Where bursts are sized to the rate, 1 ms suffices (since 6.18). The
+    /// congestion window limits the sender only if it is what the burst waits for.
     pub(crate) fn should_defer(
         &mut self,
         config: &Config,
@@ -78,7 +79,8 @@ impl Endpoint {
         };
         // The window of the congestion control and the peer's, and what is left of both, in bytes.
         let window = (u64::from(self.window.cwnd) * unit).min(self.send.window_end() - self.send.una());
-        let room = (u64::from(self.window.cwnd - pipe) * unit).min(self.send.room());
+        let room_of_cwnd = u64::from(self.window.cwnd - pipe) * unit;
+        let room = room_of_cwnd.min(self.send.room());
         if self.send.unsent() <= mss || room >= window / u64::from(offload.window_divisor) {
             return false;
         }
@@ -92,7 +94,11 @@ impl Endpoint {
         let srtt = self.rtt.smoothed(config).get();
         let patience = if offload.autosize { (srtt / 2).min(ACK_SPAN) } else { srtt / 2 };
         let near = age + patience >= srtt;
-        near && room < u64::from(self.burst_segments_max(config)) * mss
+        let waits = near && room < u64::from(self.burst_segments_max(config)) * mss;
+        if waits && room_of_cwnd < self.send.room() && room_of_cwnd <= self.send.unsent() {
+            self.usage.note_limit();
+        }
+        waits
     }
 
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): a millisecond of the path's rate, more for a near

@@ -88,7 +88,6 @@ impl Endpoint {
                     && matches!(self.ca_state, CongestionState::Disorder | CongestionState::Cwr)))
             && self.should_defer(config, now, segmentation, pipe)
         {
-            self.usage.note_limit();
             self.burst.defer();
             return None;
         }

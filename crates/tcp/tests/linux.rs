@@ -415,6 +415,12 @@ fn a_least_timeout_bounds_delayed_acks() {
     assert_eq!(with(Config::linux_6(), 1_000), (ms(4), ms(4), ms(4)));
     assert_eq!(with(Config::linux_6(), 200_000), (ms(200), ms(200), ms(196)));
     assert_eq!(with(Config::linux_2_6_32(), 10_000), (ms(10), ms(10), ms(200)));
+    // The least one may exceed the largest by its rounding alone.
+    let mut narrow = Config::linux_6();
+    narrow.rto.max = Duration::from_millis(10);
+    narrow.set_rto_min(Duration::from_millis(10));
+    let narrow = Sender::new(narrow);
+    assert_eq!(narrow.end.stats(&narrow.config).rto, Duration::from_millis(12));
 }
 
 /// The window of the ACK that a full segment brings about; `number` counts segments from the stream's start.

@@ -150,6 +150,52 @@ fn a_probe_is_no_part_of_a_reduction() {
     assert_eq!(sender.state(), CongestionState::Cwr);
     assert_eq!(sender.wait(), [9]);
     sender.ack_with(2, 1, &[], Flags::ECE);
-    // Two delivered of a window of ten that falls to nine: two may leave beside the eight that are outstanding.
-    assert_eq!(sender.window(), 8 + 2);
+    // Eight segments and the probe's copy are outstanding. One segment may leave, as none has since the reduction began.
+    assert_eq!(sender.window(), 9 + 1);
+}
+
+// tcp_may_raise_cwnd reads no mark: after a timeout the window grows with marked ACKs, too.
+#[test]
+fn the_window_grows_with_marked_acks_after_a_timeout() {
+    let mut sender = started(with_dctcp(&without_probe(), 0), 40_000);
+    assert_eq!(sender.wait(), [10]);
+    let stamp = sender.stamp();
+    sender.now += 40_000;
+    sender.ack(11, stamp, &[]);
+    sender.wait();
+    // The second timeout after progress leaves a threshold of two segments.
+    assert_eq!((sender.state(), threshold(&sender)), (CongestionState::Loss, 2));
+    for acked in 12..=24 {
+        let stamp = sender.stamp();
+        sender.now += 40_000;
+        sender.ack_with(acked, stamp, &[], Flags::ECE);
+        assert_eq!(sender.state(), CongestionState::Loss);
+    }
+    assert!(sender.window() >= 4, "{}", sender.window());
+}
+
+// tcp_data_queue drops a duplicate before it looks at its mark.
+#[test]
+fn a_duplicate_changes_no_echo() {
+    let mut receiver = Sender::new(with_dctcp(&Config::linux_6(), 0));
+    let take = |receiver: &mut Sender, number: u64, mark: Flags| {
+        let flags = Flags::ACK | Flags::ECT | mark;
+        let data = Segment {
+            offset: number * MSS,
+            payload: MSS as u16,
+            window: 1 << 20,
+            flags,
+            ..Segment::default()
+        };
+        let now = receiver.time();
+        receiver.end.handle_segment(&receiver.config, now, &data);
+        let mut acks = Vec::new();
+        while let Some(ack) = receiver.end.poll_transmit(&receiver.config, now) {
+            acks.push(ack.flags.contains(Flags::ECE));
+        }
+        acks
+    };
+    take(&mut receiver, 0, Flags::default());
+    assert_eq!(take(&mut receiver, 1, Flags::CE).last(), Some(&true));
+    assert_eq!(take(&mut receiver, 0, Flags::default()), [true], "the echo of the last new segment");
 }

@@ -30,7 +30,8 @@ impl PacedCredits {
         }
         // An overdue request has lowered the share before.
         if let Some(place) = credit.number.checked_sub(self.first) {
-            self.requests[place as usize].decrease = self.on_loss(LATE_LOSS * credit.bytes as f64);
+            let predicted = self.requests[place as usize].bytes;
+            self.requests[place as usize].decrease = self.on_loss(LATE_LOSS * predicted as f64);
         }
         let segments = (self.usual(readout) / self.config.segment.get() as f64) as u32;
         DUPLICATES.div_ceil(segments.max(1))

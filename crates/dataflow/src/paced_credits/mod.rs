@@ -390,8 +390,10 @@ impl PacedCredits {
     pub fn on_timeout(&mut self, credit: ByteCredit) {
         // Late and overdue requests have been counted before.
         let place = credit.number.checked_sub(self.first);
-        if place.is_some_and(|place| self.requests[place as usize].decrease == 1.0) {
-            self.on_loss(credit.bytes as f64);
+        if let Some(request) = place.map(|place| self.requests[place as usize])
+            && request.decrease == 1.0
+        {
+            self.on_loss(request.bytes as f64);
         }
     }
 

@@ -319,7 +319,9 @@ proptest! {
     ) {
         let mut paced = PacedCredits::new(CONFIG, 8);
         let mut now = at(0);
-        let mut out: Vec<(Instant, u16, ByteCredit)> = Vec::new();
+        let mut out: Vec<(Instant, u16, ByteCredit, usize)> = Vec::new();
+        // Three events at a time: their answers predict what is outstanding again.
+        let mut sizes = [0, 1, 2].map(RelativeSize::of_event);
         for (step, place, bytes, wait) in steps {
             now = now.checked_add(Duration::from_micros(wait)).unwrap();
             let readout = (place % 8) as u16;
@@ -328,23 +330,24 @@ proptest! {
                     // Within the window, except for the answer that is assumed to arrive now.
                     let oldest = paced.requests.front().map_or(0, |oldest| oldest.bytes);
                     prop_assert!(paced.outstanding - oldest <= paced.window().get());
-                    out.push((now, readout, paced.on_sent(now, readout, 12, RelativeSize::default())));
+                    let credit = paced.on_sent(now, readout, 12, sizes[place % 3]);
+                    out.push((now, readout, credit, place % 3));
                 }
             } else if !out.is_empty() {
-                let (sent, from, credit) = out.swap_remove(place % out.len());
+                let (sent, from, credit, event) = out.swap_remove(place % out.len());
                 if step == 2 {
-                    let answer = (Bytes::new(bytes), RelativeSize::default());
-                    paced.on_answer(now, from, 12, credit, sent, answer);
+                    let answer = (Bytes::new(bytes), sizes[event]);
+                    sizes[event] = paced.on_answer(now, from, 12, credit, sent, answer);
                 } else {
                     paced.on_withdrawn(credit);
                 }
             }
             paced.check_invariants();
-            let held: u64 = out.iter().map(|(_, _, credit)| paced.predicted(*credit).get()).sum();
+            let held: u64 = out.iter().map(|(_, _, credit, _)| paced.predicted(*credit).get()).sum();
             prop_assert_eq!(paced.outstanding().get() + paced.overdue().get(), held);
         }
         // Every answer arrives in the end. Then a request leaves at the deadline, no later.
-        for (sent, from, credit) in out {
+        for (sent, from, credit, _) in out {
             paced.on_answer(now, from, 12, credit, sent, (Bytes::new(1_000), RelativeSize::default()));
         }
         let deadline = paced.poll_deadline();

@@ -84,7 +84,7 @@ impl Dctcp {
         (self.acked, self.marked, self.window_end) = (0, 0, ack.snd_nxt);
     }
 
-    /// The next α of 1024 parts: both terms are rounded down, and what the gain takes less than a part of is 0 next
+    /// The next α of 1024 parts. Both terms are rounded down. An α that the gain does not lower by a whole part falls to zero
     /// (`dctcp_update_alpha`).
     fn alpha_as_linux(&self, parameters: DctcpParameters) -> u32 {
         let gained = |parts: u64| parts * u64::from(parameters.gain) / 1_000_000;

@@ -15,7 +15,11 @@ impl Receiver {
             self.ack_now();
         }
         if config.ecn_exact {
-            self.note_exact_mark(segment);
+            // A duplicate changes no echo: it ends before `tcp_data_ecn_check`.
+            let is_new = segment.offset + u64::from(segment.payload) > self.rcv_nxt;
+            if is_new || !config.recovers_as_linux_6() {
+                self.note_exact_mark(segment);
+            }
             return;
         }
         if segment.flags.contains(Flags::CWR) {
