@@ -89,8 +89,8 @@ impl Dctcp {
     fn alpha_as_linux(&self, parameters: DctcpParameters) -> u32 {
         let gained = |parts: u64| parts * u64::from(parameters.gain) / 1_000_000;
         let alpha = u64::from(self.alpha >> BELOW_LINUX);
-        let fall = gained(alpha);
-        let kept = if fall == 0 && parameters.gain > 0 { 0 } else { alpha - fall };
+        let decrease = gained(alpha);
+        let kept = if decrease == 0 && parameters.gain > 0 { 0 } else { alpha - decrease };
         let risen = gained(u64::from(self.marked) << 10) / u64::from(self.acked.max(1));
         (kept + risen).min(1 << 10) as u32
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn in_linux_alpha_has_ten_bits() {
         let mut dctcp = Dctcp::new(PARAMETERS);
-        // Each acknowledgement ends a window of so many segments, so many of them marked.
+        // Each acknowledgement ends a window of `acked` segments, all of them marked or none.
         let mut alpha = |acked: u32, has_ece: bool| {
             let view = AckSample { now: Instant::START, acked, snd_una: 1, snd_nxt: 0, has_ece };
             dctcp.on_sample(PARAMETERS, view, true);
