@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# In place of the program: simulations and pages succeed, and each run ends with a status. Namespaces are there unless LACKING is
-# set. A run that is tried again ends with AGAIN.
+# In place of the program: simulations and pages succeed, and each run ends with a status. Namespaces are there
+# unless LACKING is set. A run that is tried again ends with AGAIN.
 STUB = """#!/bin/sh
 [ "$1" = run ] || exit 0
 if [ "$2" = --check ]; then
@@ -111,10 +111,12 @@ def test_without_namespaces_nothing_is_called_valid(tmp_path: Path) -> None:
     said = verdicts(run)
     assert said[:3] == [f"{case}: NOT MEASURED: {lacking}" for case in CASES]
     assert said[3:] == [f"loopback: ran on 127.0.0.1: no switch, no figures of a network; {lacking}"]
-    assert "valid" not in run.stdout and "33 namespaces" not in run.stdout
+    assert "valid" not in run.stdout
+    assert "33 namespaces" not in run.stdout
     assert f"{lacking}: the same processes once, on 127.0.0.1" in run.stdout
     calls = (tmp_path / "calls").read_text().splitlines()
-    assert len(calls) == 1 and "--place loopback" in calls[0], calls
+    assert len(calls) == 1, calls
+    assert "--place loopback" in calls[0]
     idle = rack(tmp_path, STATUS="1", LACKING=lacking, ERROR=f"{IDLE} 60 s; last lines of the logs:")
     assert verdicts(idle)[3] == f"loopback: NOT MEASURED: {IDLE} 60 s"
 
@@ -122,7 +124,8 @@ def test_without_namespaces_nothing_is_called_valid(tmp_path: Path) -> None:
 def test_a_program_that_fails_is_no_lack_of_namespaces(tmp_path: Path) -> None:
     run = rack(tmp_path, STATUS="0", LACKING="unexpected argument", CHECK="2")
     assert run.returncode == 2
-    assert "unexpected argument" in run.stderr and "NOT MEASURED" not in run.stdout
+    assert "unexpected argument" in run.stderr
+    assert "NOT MEASURED" not in run.stdout
 
 
 @pytest.mark.parametrize("status", [0, 1, 4])
