@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# In place of the program: simulations and pages succeed, and each run ends with a status. Namespaces are there
-# unless LACKING is set. A run that is tried again ends with AGAIN.
+# In place of the program: simulations and pages succeed, and each run ends with a status. Namespaces are
+# there unless LACKING is set. A run that is tried again ends with AGAIN.
 STUB = """#!/bin/sh
 [ "$1" = run ] || exit 0
 if [ "$2" = --check ]; then
