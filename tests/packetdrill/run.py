@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calls import DifferenceError
-from known import KNOWN, lacking
+from known import KNOWN, known_reason, lacking
 from player import Player
 from script import ScriptError, UnsupportedError
 from sysctls import COMMON
@@ -176,7 +176,7 @@ def main() -> int:
         shown = path.name if path == arguments.scripts else str(path.relative_to(arguments.scripts))
         folder = shown.rsplit("/", 1)[0] if "/" in shown else "."
         if outcomes["model"].verdict == "fail":
-            reason = KNOWN.get(path.name)
+            reason = known_reason(path.name, outcomes["model"].detail)
             unknown += [] if reason else [shown]
             exceptions[f"fails: {reason}"].append(shown)
             known = f"{outcomes['model'].detail}; known: {reason}" if reason else outcomes["model"].detail

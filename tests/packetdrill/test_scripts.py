@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import run
-from known import lacking
+from known import KNOWN, known_reason, lacking
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
@@ -93,3 +93,10 @@ def test_unsupported_is_named(binary: Path, line: str, reason: str) -> None:
 )
 def test_an_unsupported_script_without_a_reason_has_no_name(detail: str) -> None:
     assert lacking(detail) is None
+
+
+def test_a_known_failure_is_known_at_its_line_alone() -> None:
+    name, (line, reason) = next((name, known) for name, known in KNOWN.items() if known[0])
+    assert known_reason(name, f"line {line}: what it says") == reason
+    assert known_reason(name, "line 1: another fault") is None
+    assert known_reason("unknown.pkt", f"line {line}: what it says") is None
