@@ -74,17 +74,24 @@ const REPLAY: [&str; 13] = [
     "live.drain=1 s",
 ];
 
+/// Starts a run of event building, signals its switches after the first event, and returns what the run says.
+fn said_after_an_event(name: &str, signal: &str, settings: &[&str]) -> String {
+    let folder = Folder::new(name);
+    let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz"], settings].concat();
+    let journal = folder.path().join("live/supervisor.journal");
+    let output = killed(folder.path(), &arguments, signal, "an event", || has_text(&journal, " completed "));
+    let said = stdout(&output).to_owned();
+    assert!(said.contains("events assigned = "), "{settings:?}: {said}");
+    said
+}
+
 #[test]
 fn the_death_of_the_switch_ends_the_run_at_once_with_an_audit_and_a_summary() {
     if !privileged() {
         return;
     }
     let _machine = alone();
-    let folder = Folder::new("dead-switch");
-    let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz"]].concat();
-    let journal = folder.path().join("live/supervisor.journal");
-    let output = killed(folder.path(), &arguments, "-KILL", "an event", || has_text(&journal, " completed "));
-    assert!(stdout(&output).contains("events assigned = "), "{}", stdout(&output));
+    said_after_an_event("dead-switch", "-KILL", &[]);
 }
 
 #[test]
@@ -95,13 +102,8 @@ fn a_switch_that_hangs_ends_a_run_with_an_audit_and_a_summary() {
     let _machine = alone();
     // A run at automatic scale does not begin again either: events are lost.
     for scale in [&["--set", "run.scale=0.5"][..], &[]] {
-        let folder = Folder::new("hung-switch");
-        let arguments = [&REPLAY[..], &["--set", "supervisor.rate=5 Hz"], scale].concat();
-        let journal = folder.path().join("live/supervisor.journal");
-        let output =
-            killed(folder.path(), &arguments, "-STOP", "an event", || has_text(&journal, " completed "));
-        assert!(stdout(&output).contains("events assigned = "), "{scale:?}: {}", stdout(&output));
-        assert!(stdout(&output).contains("has not answered for"), "{scale:?}: {}", stdout(&output));
+        let said = said_after_an_event("hung-switch", "-STOP", scale);
+        assert!(said.contains("has not answered for"), "{scale:?}: {said}");
     }
 }
 
