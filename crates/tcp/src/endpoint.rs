@@ -306,9 +306,7 @@ impl Endpoint {
         if now.get() < self.timer.deadline_bound() {
             return;
         }
-        if self.receiver.is_due(config, now) {
-            self.receiver.handle_deadline(config, now, self.rtt.rto(config));
-        }
+        self.receiver.handle_deadline(config, now, self.rtt.rto(config));
         if let Some(expired) = self.timer.take_expired(config, now) {
             self.handle_timer(config, now, expired);
             self.release_recovery();

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use fanin_tcp::{Config, CongestionConfig, CongestionState, DelayedAck, Flags, Segment};
+use fanin_tcp::{Config, CongestionConfig, CongestionState, DelayedAck, Flags};
 use fanin_units::Duration;
 use harness::sender::{MSS, Sender, started, without_probe};
 
@@ -235,78 +235,6 @@ fn recovery_within_a_reduction_ends_with_it() {
     assert_eq!(state_of(true), CongestionState::Open);
 }
 
-/// Sends one segment of data to `receiver` after `pause` us, by its number. Returns true if it is acknowledged at once.
-fn acknowledges(receiver: &mut Sender, number: u64, pause: u64, flags: Flags) -> bool {
-    receiver.now += pause;
-    let data = Segment {
-        offset: number * MSS,
-        payload: MSS as u16,
-        window: 1 << 20,
-        flags: Flags::ACK | flags,
-        ..Segment::default()
-    };
-    let now = receiver.time();
-    receiver.end.handle_segment(&receiver.config, now, &data);
-    receiver.end.poll_transmit(&receiver.config, now).is_some()
-}
-
-/// A receiver that has used its quick ACKs, so that it delays the ACK of a single segment; and the number of segments that took.
-fn receiver_without_quick_acks(config: Config) -> (Sender, u64) {
-    let mut receiver = Sender::new(config);
-    let mut number = 0;
-    while acknowledges(&mut receiver, number, 10_000, Flags::ECT) {
-        number += 1;
-    }
-    // The next one is the second, and acknowledges both.
-    assert!(acknowledges(&mut receiver, number + 1, 100, Flags::ECT));
-    (receiver, number + 2)
-}
-
-// tcp_send_dupack: the ACK of a segment below the last ACK is none of the quick ones that it starts.
-#[test]
-fn a_duplicate_starts_sixteen_more_quick_acks() {
-    let (mut receiver, next) = receiver_without_quick_acks(Config::linux_6());
-    assert!(acknowledges(&mut receiver, 0, 100, Flags::ECT), "a duplicate");
-    let quick = (0..40).take_while(|&it| acknowledges(&mut receiver, next + it, 10_000, Flags::ECT)).count();
-    assert_eq!(quick, 16);
-}
-
-// tcp_dec_quickack_mode since 6.6: data that acknowledges nothing new uses no quick ACK.
-#[test]
-fn data_that_acknowledges_nothing_uses_no_quick_ack() {
-    let mut receiver = Sender::new(Config::linux_6());
-    let before = (0..4).all(|number| acknowledges(&mut receiver, number, 10_000, Flags::ECT));
-    assert!(before);
-    // Later than an answer of an interactive session.
-    receiver.now += 100_000;
-    assert_eq!(receiver.write(8).len(), 8);
-    let quick = (4..60).take_while(|&number| acknowledges(&mut receiver, number, 10_000, Flags::ECT)).count();
-    let (_, all) = receiver_without_quick_acks(Config::linux_6());
-    assert_eq!(quick as u64 + 4, all - 2);
-}
-
-// __tcp_ecn_check_ce: a segment without ECT is a retransmission, and starts two quick ACKs.
-#[test]
-fn a_segment_without_ect_starts_quick_acks() {
-    let quick_after = |flags: Flags| {
-        let (mut receiver, next) = receiver_without_quick_acks(Config { ecn: true, ..Config::linux_6() });
-        acknowledges(&mut receiver, next, 10_000, flags)
-    };
-    assert!(quick_after(Flags::default()));
-    assert!(!quick_after(Flags::ECT));
-}
-
-// tcp_ecn_accept_cwr: a segment that announces a reduction is acknowledged at once.
-#[test]
-fn an_announced_reduction_is_acknowledged_at_once() {
-    let acknowledged = |flags: Flags| {
-        let (mut receiver, next) = receiver_without_quick_acks(Config { ecn: true, ..Config::linux_6() });
-        acknowledges(&mut receiver, next, 10_000, flags)
-    };
-    assert!(acknowledged(Flags::ECT | Flags::CWR));
-    assert!(!acknowledged(Flags::ECT));
-}
-
 /// A sender with the state CWR and nothing outstanding.
 fn marked(config: Config) -> Sender {
     let mut sender = Sender::new(config);
@@ -423,36 +351,6 @@ fn a_least_timeout_bounds_delayed_acks() {
     assert_eq!(narrow.end.stats(&narrow.config).rto, Duration::from_millis(12));
 }
 
-/// The window of the ACK that a full segment brings about; `number` counts segments from the stream's start.
-fn window_after(receiver: &mut Sender, number: u64) -> u32 {
-    let data = Segment {
-        offset: number * MSS,
-        payload: MSS as u16,
-        window: 1 << 20,
-        flags: Flags::ACK,
-        ..Segment::default()
-    };
-    let now = receiver.time();
-    receiver.end.handle_segment(&receiver.config, now, &data);
-    receiver.end.poll_transmit(&receiver.config, now).unwrap().window
-}
-
-// tcp_data_queue_ofo: segments out of order widen the window as well.
-#[test]
-fn the_window_grows_while_a_gap_is_open() {
-    let grown = |config: Config| {
-        let mut receiver = Sender::new(config);
-        let mut edges = Vec::new();
-        for number in 1..=4 {
-            edges.push(window_after(&mut receiver, number));
-        }
-        edges[3] - edges[0]
-    };
-    assert!(grown(Config::linux_6()) >= 5 * MSS as u32);
-    assert_eq!(grown(Config { sack: false, ..Config::linux_6() }), 0, "duplicate ACKs must look alike");
-    assert_eq!(grown(Config::linux_2_6_32()), 0);
-}
-
 // tcp_enter_loss: after progress a timeout reduces the threshold again, even before the first one's data is acknowledged.
 #[test]
 fn a_timeout_after_progress_reduces_again() {
@@ -540,24 +438,4 @@ fn without_sack_duplicates_after_a_timeout_release_nothing() {
         assert!(sender.ack(10, stamp, &[]).is_empty());
     }
     assert_eq!(sender.state(), CongestionState::Loss);
-}
-
-// __tcp_select_window, tcp_grow_window: unread data takes space from the buffer, not from the window. Each full segment widens the
-// window by two announced segments, until the last one and the window fill the buffer.
-#[test]
-fn unread_data_takes_space_from_the_buffer_only() {
-    let mut receiver = Sender::new(Config { receive_window_initial: 44 * 1460, ..Config::linux_6() });
-    receiver.end.set_reading(false);
-    let mut windows = Vec::new();
-    for number in 0..8 {
-        windows.push(window_after(&mut receiver, number));
-        receiver.end.read(&receiver.config, MSS);
-        let now = receiver.time();
-        assert_eq!(receiver.end.poll_transmit(&receiver.config, now), None);
-    }
-    // As this machine's kernel, whose buffer of 131 072 bytes holds 81 920 bytes of data.
-    let rounded = |window: u32| window.next_multiple_of(128);
-    let full = rounded(81_920 - MSS as u32);
-    let expected = [67_200, 70_144, 73_088, 76_032, 78_848, full, full, full];
-    assert_eq!(windows, expected);
 }

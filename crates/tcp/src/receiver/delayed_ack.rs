@@ -50,6 +50,30 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
+    /// Acknowledges data out of order at once, or joins its ACK with later ones (`__tcp_ack_snd_check`). Returns the time of a
+    /// delayed ACK.
+    pub(super) fn acknowledge_out_of_order(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        rtt: &RttEstimator,
+    ) -> Instant {
+        let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
+        let is_enough = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss);
+        let rtt = self.least_rtt(config, rtt);
+        if config.compressed_sacks
+            && config.sack
+            && !is_quick
+            && !is_enough
+            && let Some(store) = &mut self.out_of_order
+            && let Some(due) = store.compress(self.rcv_nxt, now, rtt)
+        {
+            return due;
+        }
+        self.ack_now();
+        Instant::FAR_FUTURE
+    }
+
     /// Expects an answer of the application to a FIN whose segment begins at `offset`, so that the ACK may ride on it
     /// (`inet_csk_enter_pingpong_mode`). Returns false if the FIN is not in order.
     pub(crate) fn expect_answer(&mut self, offset: u64) -> bool {
@@ -122,15 +146,12 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
-    /// Returns true if the delayed-ACK timer has expired.
-    #[inline]
-    pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
-        self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()
-    }
-
-    /// Runs the delayed-ACK timer if it has expired (`tcp_delack_timer_handler`).
+    /// Runs the timers of delayed and of joined ACKs if they have expired (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
     pub(crate) fn handle_deadline(&mut self, config: &Config, now: Instant, rto: Duration) {
-        if !self.is_due(config, now) {
+        if self.out_of_order.as_ref().is_some_and(|store| store.compressed_until() <= now.get()) {
+            self.ack_now();
+        }
+        if self.flags & ACK_TIMER == 0 || self.due(config) > now.get() {
             return;
         }
         if self.flags & INTERACTIVE == 0 {
@@ -151,7 +172,10 @@ impl Receiver {
 
     /// Time at which [`handle_deadline`](Self::handle_deadline) is due, in ps; `u64::MAX` for never.
     pub(crate) fn deadline(&self, config: &Config) -> u64 {
-        if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) }
+        let delayed = if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) };
+        // An ACK that is due now is sent with the next call.
+        let waits = self.out_of_order.as_ref().filter(|_| !self.wants_ack());
+        waits.map_or(delayed, |store| delayed.min(store.compressed_until()))
     }
 
     /// Learns from a segment in order: the size of full segments, and the pace of arrivals, which sets the timeout
@@ -161,6 +185,9 @@ impl Receiver {
         let payload = segment.payload;
         if payload >= self.rcv_mss {
             self.rcv_mss = payload;
+            if segment.ts_echo != self.rtt_echo {
+                self.measure_rtt(config, now, segment);
+            }
             // Since 6.7 a full segment that ends a write counts as well.
             if config.pushes_full && segment.flags.contains(Flags::PSH) {
                 self.flags |= PUSHED;
@@ -180,6 +207,28 @@ impl Receiver {
             }
         }
         self.last_data_at = now.get();
+    }
+
+    /// Measures the round-trip time by the echoed timestamp of a full segment, in whole ticks. Less than a tick is no sample. A
+    /// shorter time counts at once, longer ones by an eighth (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update` since 6.16).
+    #[inline(never)]
+    pub(super) fn measure_rtt(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        if !segment.flags.contains(Flags::TIMESTAMP) || segment.ts_echo == self.rtt_echo {
+            return;
+        }
+        self.rtt_echo = segment.ts_echo;
+        let ticks = config.timestamp(now).wrapping_sub(segment.ts_echo);
+        let sample = u64::from(ticks) * (config.timestamp_tick.get() / Duration::from_micros(1).get());
+        let Some(scaled) = u32::try_from(sample * 8).ok().filter(|&scaled| scaled > 0) else { return };
+        let is_less = self.rtt_us == 0 || scaled < self.rtt_us;
+        self.rtt_us = if is_less { scaled } else { self.rtt_us - self.rtt_us / 8 + scaled / 8 };
+    }
+
+    /// The round-trip time that the receiver has measured, but not above that of the sender's half; zero before the first sample.
+    fn least_rtt(&self, config: &Config, rtt: &RttEstimator) -> Duration {
+        let smoothed = rtt.smoothed(config);
+        let measured = Duration::from_micros(u64::from(self.rtt_us) / 8);
+        if smoothed.is_zero() || (config.timestamps && measured < smoothed) { measured } else { smoothed }
     }
 
     #[cold]

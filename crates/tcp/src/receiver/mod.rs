@@ -74,6 +74,9 @@ pub(crate) struct Receiver {
     /// ACKs left of the quick-ACK phase (`icsk_ack.quick`).
     quick_acks: u8,
     flags: u8,
+    /// The echoed timestamp of the last sample of the round-trip time, and that time in microseconds, times 8 (`rcv_rtt_est`).
+    rtt_echo: u32,
+    rtt_us: u32,
     /// RCV.NXT when the measurement of the window's growth began.
     growth_measured_from: u64,
     /// If positive, the next ACK acknowledges up to this offset, with the mark from before its change (DCTCP).
@@ -106,6 +109,8 @@ impl Receiver {
             rcv_mss: config.mss.min(536),
             quick_acks: 0,
             flags: READS_AT_ONCE,
+            rtt_echo: 0,
+            rtt_us: 0,
             out_of_order: None,
         }
     }
@@ -162,8 +167,7 @@ impl Receiver {
         }
         let end = segment.offset + u64::from(segment.payload);
         if segment.offset > self.rcv_nxt || end <= self.rcv_nxt {
-            self.handle_out_of_order(config, segment, end);
-            return Instant::FAR_FUTURE;
+            return self.handle_out_of_order(config, now, segment, end, rtt);
         }
         // In order; some of its bytes may have arrived before.
         if segment.offset < self.rcv_nxt && config.dsack {
@@ -188,19 +192,30 @@ impl Receiver {
         self.schedule_ack(config, now, rtt)
     }
 
-    /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once).
+    /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once). Returns a lower bound of the time of a
+    /// delayed ACK.
     #[cold]
-    fn handle_out_of_order(&mut self, config: &Config, segment: &Segment, end: u64) {
+    fn handle_out_of_order(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        segment: &Segment,
+        end: u64,
+        rtt: &RttEstimator,
+    ) -> Instant {
         let start = segment.offset;
         let is_scheduled = self.flags & ACK_TIMER != 0;
-        self.ack_now();
         if end > self.rcv_nxt {
             self.out_of_order.get_or_insert_default().insert(config, start, end);
-            if config.grows_out_of_order && config.sack && segment.payload >= self.rcv_mss {
-                self.widen_window(config, segment.payload);
+            if segment.payload >= self.rcv_mss {
+                self.measure_rtt(config, now, segment);
+                if config.grows_out_of_order && config.sack {
+                    self.widen_window(config, segment.payload);
+                }
             }
-            return;
+            return self.acknowledge_out_of_order(config, now, rtt);
         }
+        self.ack_now();
         // Received before: a needless retransmission, or the ACK was lost.
         if config.dsack {
             self.out_of_order.get_or_insert_default().report_duplicate(start, end);
@@ -210,6 +225,7 @@ impl Receiver {
             // Its own ACK is none of them (`tcp_send_dupack`).
             self.quick_acks += 1;
         }
+        Instant::FAR_FUTURE
     }
 
     /// Moves RCV.NXT over the ranges that are in order now. Returns true if there was a gap.

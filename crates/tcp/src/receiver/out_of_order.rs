@@ -2,14 +2,24 @@
 
 use alloc::vec::Vec;
 
+use fanin_units::{Duration, Instant};
+
 use crate::config::Config;
 use crate::segment::{Flags, SackBlock, Segment};
 
 /// Number of recent ranges to remember: a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
+/// Duplicate ACKs that are sent at once for each RCV.NXT (`TCP_FASTRETRANS_THRESH`).
+const DUPLICATE_ACKS: u8 = 3;
+/// Most ACKs that are joined (`tcp_comp_sack_nr`).
+const COMPRESSED_MAX: u8 = 44;
+/// Most time for which an ACK waits for others (`tcp_comp_sack_delay_ns`).
+const COMPRESSED_DELAY_MAX: Duration = Duration::from_millis(1);
+/// Inaccuracy of that timer (`tcp_comp_sack_slack_ns`): an idle processor uses all of it.
+const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
 
 /// Ranges received above RCV.NXT, and their order in reports.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct OutOfOrder {
     /// Disjoint ranges in stream order, none empty.
     ranges: Vec<(u64, u64)>,
@@ -17,9 +27,55 @@ pub(super) struct OutOfOrder {
     recent: Vec<u64>,
     /// A range that arrived twice, until it is reported (RFC 2883).
     duplicate: Option<(u64, u64)>,
+    /// RCV.NXT of the last data out of order, and the ACKs sent at once since then (`compressed_ack_rcv_nxt`, `dup_ack_counter`).
+    acked_at: u64,
+    duplicate_acks: u8,
+    /// ACKs that wait to be sent as one (`compressed_ack`), and the time at which it is sent, in ps.
+    compressed: u8,
+    compressed_until: u64,
+}
+
+impl Default for OutOfOrder {
+    fn default() -> Self {
+        Self {
+            ranges: Vec::new(),
+            recent: Vec::new(),
+            duplicate: None,
+            acked_at: u64::MAX,
+            duplicate_acks: 0,
+            compressed: 0,
+            compressed_until: u64::MAX,
+        }
+    }
 }
 
 impl OutOfOrder {
+    /// Joins the ACK of data out of order with later ones. Returns the time at which one is sent for all, or `None` if this one has
+    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`.
+    pub(super) fn compress(&mut self, rcv_nxt: u64, now: Instant, rtt: Duration) -> Option<Instant> {
+        if self.compressed >= COMPRESSED_MAX {
+            return None;
+        }
+        if self.acked_at != rcv_nxt {
+            (self.acked_at, self.duplicate_acks) = (rcv_nxt, 0);
+        }
+        if self.duplicate_acks < DUPLICATE_ACKS {
+            self.duplicate_acks += 1;
+            return None;
+        }
+        if self.compressed == 0 {
+            let delay = Duration::new(rtt.get() / 20).min(COMPRESSED_DELAY_MAX);
+            self.compressed_until = (now + delay + COMPRESSED_SLACK).get();
+        }
+        self.compressed += 1;
+        Some(Instant::new(self.compressed_until))
+    }
+
+    /// Time at which one ACK is sent for all that wait, in ps; `u64::MAX` if none waits.
+    pub(super) fn compressed_until(&self) -> u64 {
+        self.compressed_until
+    }
+
     /// Returns true if a byte is missing below a received range.
     pub(super) fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
@@ -99,6 +155,7 @@ impl OutOfOrder {
     /// Writes SACK blocks: a duplicate first (RFC 2883), then the ranges that grew last (RFC 2018 §4).
     pub(super) fn write_blocks(&mut self, config: &Config, segment: &mut Segment) {
         let duplicate = self.duplicate.take();
+        (self.compressed, self.compressed_until) = (0, u64::MAX);
         if !config.sack {
             return;
         }
