@@ -8,11 +8,13 @@
 //! | [`ssthresh`](Algorithm::ssthresh) | a loss or a mark reduces the window | `ssthresh` |
 //! | [`react_to_loss`](Algorithm::react_to_loss) | recovery begins, or a timeout reduces the window | `set_state`, `cwnd_event` |
 //! | [`on_ack`](Algorithm::on_ack) | an ACK finds the window in full use | `cong_avoid` |
-//! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once; any ACK for DCTCP of Linux 6 | `pkts_acked`, `in_ack_event` |
+//! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once; with `counts_deliveries`, any ACK | `pkts_acked`, `in_ack_event` |
+//! | [`counts_deliveries`](Algorithm::counts_deliveries) | an ACK covers no new data that was sent once | `in_ack_event` |
 //! | [`undo_cwnd`](Algorithm::undo_cwnd) | a reduction proved needless | `undo_cwnd` |
 //! | [`on_timeout`](Algorithm::on_timeout) | the retransmission timer expired | `set_state` |
 //! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
 //! | [`governs_recovery`](Algorithm::governs_recovery) | a connection is in recovery | `cong_control` |
+//! | [`alpha_ppm`](Algorithm::alpha_ppm) | a report or a test reads the state | `get_info` |
 //! | [`models_path`](Algorithm::models_path) | the four below may apply, and slow start after idleness may not | `cong_control` |
 //! | [`pacing`](Algorithm::pacing) | a burst is sized, or could leave | `sk_pacing_rate` |
 //! | [`on_sent`](Algorithm::on_sent) | a segment is sent | `tcp_rate_skb_sent` |
@@ -89,10 +91,16 @@ impl Algorithm {
     /// Lowers the threshold once more where recovery begins or a timeout reduces the window. DCTCP of Linux halves the window then, also
     /// after a mark.
     pub(crate) fn react_to_loss(&self, config: &Config, window: &mut CongestionWindow) {
-        if let Self::Dctcp(_) = self
-            && config.recovers_as_linux_6()
-        {
-            window.ssthresh = dctcp::Dctcp::half(config, dctcp::parameters(config), window);
+        match self {
+            Self::Dctcp(_) if config.recovers_as_linux_6() => {
+                window.ssthresh = dctcp::Dctcp::half(config, dctcp::parameters(config), window);
+            }
+            Self::NewReno
+            | Self::Cubic(_)
+            | Self::Dctcp(_)
+            | Self::Swift(_)
+            | Self::Static
+            | Self::Bbr(_) => {}
         }
     }
 
@@ -137,7 +145,10 @@ impl Algorithm {
     /// Returns true if [`on_sample`](Self::on_sample) takes each ACK, also those of SACKed and retransmitted segments. DCTCP of Linux
     /// counts all deliveries (`dctcp_update_alpha`).
     pub(crate) fn counts_deliveries(&self, config: &Config) -> bool {
-        matches!(self, Self::Dctcp(_)) && config.recovers_as_linux_6()
+        match self {
+            Self::Dctcp(_) => config.recovers_as_linux_6(),
+            Self::NewReno | Self::Cubic(_) | Self::Swift(_) | Self::Static | Self::Bbr(_) => false,
+        }
     }
 
     /// The window after a needless reduction is undone; `prior_cwnd` is the window before it, and `lost` the units declared lost
