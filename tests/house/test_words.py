@@ -76,7 +76,13 @@ HISTORY = re.compile(
     r"|\bas before\b|\bearlier versions?\b|\buntil recently\b|\b(?:were|was) found\b|\b(?:was|were) studied\b"
     r"|\bbefore (?:this|the (?:change|order|least burst|redesign))\b|\bwhile \w+ were\b"
     r"|\bsince the delay\b|\bolder than (?:fair|this|that)\b|\b(?:was|were) rewritten\b"
-    r"|\bbefore times began\b|\b(?:was|were) looked at\b",
+    r"|\bbefore times began\b|\b(?:was|were) looked at\b"
+    r"|\bbefore(?: (?!is|are|was|were|begins)\w+){1,4} were\b|\bbefore[.)]"
+    r"|\bbefore,(?! (?:it|they|the|and|since)\b)"
+    r"|\bmeasured before (?:later|earlier|these|those)\b|\b(?:differed|found) before\b|\blater rules\b"
+    r"|\bhad (?:found|shown|seen)\b|\bnot repeated\b|\bwas called grown\b|\b(?:fall|fell) from \d"
+    r"|\bthen (?:grew|fell|rose)\b|(?<!\bof )\bnow,? and\b|\bwould (?:reach|have reached|cost)\b"
+    r"|\bthere is no \w+ yet\b|\bin this way: of\b|\bcommit (?=[a-f]*\d)[0-9a-f]{7,} \(|\bframes arrived,",
     re.IGNORECASE,
 )
 # Pages with sentences that are still too long: a count may only fall.
