@@ -15,8 +15,8 @@ use crate::output::{self, Json};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`fanin run` audits itself. For a system whose processes other programs start, such as systemd:
-stop all processes, supervisor first, and name the folders of all hosts, copied or mounted.
+    after_help = "`fanin run` audits itself. If other programs start the processes, such as systemd, stop all of them
+first, the supervisor before the others. Then name the folders of all hosts, copied or mounted.
 
 Example: fanin audit JOURNALS DATA --json audit.json"
 )]

@@ -19,7 +19,8 @@ enum Shell {
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin completions bash > ~/.local/share/bash-completion/completions/fanin
 
-Where a scenario is expected, the script completes presets and files; after --set and --sweep, keys of a scenario.")]
+Where a scenario is expected, the script completes presets and files; after --set and --sweep, keys
+of a scenario.")]
 pub(crate) struct Arguments {
     /// The shell that will read it.
     shell: Shell,

@@ -20,8 +20,8 @@ const FAULTS_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Formats are recognised by content: ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment
-containers, also compressed by gzip. The samples `km3net` and `bes3` need no file.
+    after_help = "Formats are recognised by content: ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain
+fragment containers, also compressed by gzip. The samples `km3net` and `bes3` need no file.
 
 Example: fanin events info km3net"
 )]

@@ -35,8 +35,8 @@ use crate::failure::Failure;
 #[derive(Debug, Parser)]
 #[command(name = "fanin", version = build_info::TEXT, subcommand_required = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 it ran, and data were lost or a check failed; 2 wrong usage or input;
-3 missing privilege or kernel feature; 4 the machine could not carry the run; 130 stopped by Ctrl-C."
+    after_help = "Exit codes: 0 done; 1 it ran, and data were lost or a check failed; 2 wrong usage or input.
+Also 3 missing privilege or kernel feature; 4 the machine could not carry the run; 130 Ctrl-C."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

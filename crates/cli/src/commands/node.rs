@@ -14,8 +14,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The file names the scenario and says which host is which; docs/running.md describes it. SIGTERM ends the
-process when it has finished what it has, SIGHUP makes it read the file again.
+    after_help = "The file names the scenario and says which host is which; docs/running.md describes it. After
+SIGTERM the process ends when its work is finished. After SIGHUP it reads the file again.
 
 Example: fanin node readout SYSTEM.toml --index 3 --metrics 0.0.0.0:9100"
 )]

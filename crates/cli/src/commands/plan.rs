@@ -16,7 +16,8 @@ use crate::{build_info, colour};
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin plan thesis-a-1000hz --set shaping.credits=480
 
-That frames would be lost is an answer, not a failure: the exit code is 0, and the verdict stands in the summary.")]
+That frames would be lost is an answer, not a failure: the exit code is 0, and the verdict stands in
+the summary.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,

@@ -17,10 +17,10 @@ use crate::threads::threads_or_cores;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin reproduce I0 --duration \"1 s\"
 
-A claim that does not hold for an understood reason is `explained` (docs/papers.md gives the reasons). The exit code is 1
-if a claim fails without such a reason, holds against it, or has a figure outside its known range. Ranges are those of
-the claims' own times, so they are not checked with --duration. A claim for which --duration is too short is not judged,
-and does not fail.")]
+A claim that does not hold for an understood reason is `explained` (docs/papers.md gives the
+reasons). The exit code is 1 if a claim fails without such a reason, holds against it, or has a
+figure outside its known range. Ranges are those of the claims' own times, so they are not checked
+with --duration. A claim for which --duration is too short is not judged, and does not fail.")]
 pub(crate) struct Arguments {
     /// Only claims with numbers that begin so; all claims by default.
     #[arg(value_name = "ID")]

@@ -25,8 +25,8 @@ const MEMORY_NOTED: u64 = 1_000_000_000;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin sim incast --sweep workload.senders=4,8,16 --set \"run.duration=1 s\"
 
-The exit code is 1 where events were lost or nothing moved any more, 130 after Ctrl-C; what was measured is written
-all the same.")]
+The exit code is 1 if events were lost or nothing moved any more, and 130 after Ctrl-C. The results
+are written in each case.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,

@@ -60,9 +60,9 @@ pub enum ConfigError {
     /// The file has neither `key` nor `insecure = true`. Without a key, peers are not authenticated, and no certificate proves
     /// that the supervisor assigned an event.
     #[error(
-        "{}: peers are not authenticated; write `key = \"FILE\"` (a file that `openssl rand -hex 32` makes, the same on every host and \
-         readable by this user alone), with a section [tls] too; `insecure = true` accepts forged assignments and, without \
-         [tls], every process",
+        "{}: peers are not authenticated; write `key = \"FILE\"`, also with a section [tls]. `openssl rand -hex 32` makes \
+         such a file, the same on every host and readable by this user alone. `insecure = true` accepts forged assignments \
+         and, without [tls], every process",
         path.display()
     )]
     NoAuthentication {

@@ -28,7 +28,7 @@ impl SupervisorNode {
         let identity = identity_path(&path);
         if system.machine.exists(&identity).is_ok_and(|exists| exists) {
             return Err(ProcessError::Settings(format!(
-                "{}: this journal was shared with a standby, which may have assigned events since; keep `standby` in the system's \
+                "{}: this journal was shared with a standby, which may have assigned events since. Keep `standby` in the system's \
                  file, or begin a new run with a new folder",
                 path.display()
             )));

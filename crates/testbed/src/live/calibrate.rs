@@ -271,7 +271,7 @@ impl Capacity {
                 demand: demand_bits_per_s / 1e6,
                 capacity: self.bits_per_s / 1e6,
                 switches: switches(scenario),
-                advice: format!("`run.scale={}` leaves head-room, and 0 chooses", self.largest(scenario)),
+                advice: format!("`run.scale={}` leaves headroom, and 0 chooses", self.largest(scenario)),
             });
         }
         Ok(Chosen { scale: given, demand_bits_per_s, is_given: true })

@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin advise incast --only buffers --set \"run.duration=1 s\"
 
-Each line is found by simulations of its own; --out keeps them, with a page for each line. That nothing works is an answer,
-not a failure: the exit code is 0, and 130 after Ctrl-C. Ranges and objectives of your own are for fanin tune.")]
+Each line is found by simulations of its own; --out keeps them, with a page for each line. That
+nothing works is an answer, not a failure: the exit code is 0, and 130 after Ctrl-C. Ranges and
+objectives of your own are for fanin tune.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,

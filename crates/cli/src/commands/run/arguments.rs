@@ -8,14 +8,15 @@ use crate::output::{self, Json};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every role is a process of its own. With root, each host is a network namespace, each link a pair of virtual
-devices into a software switch that has the scenario's buffers and rates; without, all processes meet on 127.0.0.1. The
-journals, logs and stored events lie in the folder `live` of --out.
+    after_help = "Every role is a process of its own. With root, each host is a network namespace, and each link a
+pair of virtual devices. The links meet in a software switch with the scenario's buffers and rates.
+Without root, all processes meet on 127.0.0.1. Journals, logs and stored events lie in the folder
+`live` of --out.
 
 Example: fanin run replay --loopback --set \"run.duration=1 s\" --out out/run
 
-Exit codes: 1 events were lost, doubled or damaged; 3 a privilege or a feature of the kernel is missing; 4 this machine was
-the bottleneck; 130 Ctrl-C. Results are written in each case."
+Exit codes: 1 events were lost, doubled or damaged; 3 a privilege or a feature of the kernel is
+missing. Also 4 this machine was the bottleneck; 130 Ctrl-C. Results are written in each case."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -147,9 +147,9 @@ pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String
         text += &format!("{:<18}{}\n", "spoilt before", attempt.text());
     }
     text += &format!(
-        "{:<18}switch: worked for {:.1} % of the time, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
-         {:.2} ms; hosts late by {:.2} ms ({:.2} at worst); all cores {:.0} % busy\n",
-        "head-room",
+        "{:<18}switch: worked for {:.1} % of the time, {:.0} % of a core with polling. It waited for a core for {:.1} %, \
+         and was late by {:.2} ms. Hosts were late by {:.2} ms ({:.2} at worst). All cores were {:.0} % busy.\n",
+        "headroom",
         100.0 * effort.switch_working,
         100.0 * effort.switch_cpu,
         100.0 * effort.switch_wait,
@@ -175,11 +175,11 @@ fn scale_text(job: &Job<'_>, capacity: Capacity, chosen: Chosen) -> String {
     if scale == Ratio::ONE {
         return format!("{:<18}1: {carries}\n", "scale");
     }
-    let how = if chosen.is_given { "as given" } else { "the largest that leaves head-room" };
+    let how = if chosen.is_given { "as given" } else { "the largest that leaves headroom" };
     format!(
-        "{:<18}{scale}, {how}: {carries}\n{:<18}collectors' links ran at {} in place of {}, and {:.1} s by the clock stand for {}; \
-         all figures above are the scenario's\n{:<18}not slowed down with it: acknowledgements delayed by 40 ms, the kernel's \
-         timer, a new connection's first timeout\n",
+        "{:<18}{scale}, {how}: {carries}\n{:<18}collectors' links ran at {} in place of {}, and {:.1} s by the clock stand for {}. \
+         All figures above are the scenario's.\n{:<18}Not scaled: acknowledgements delayed by 40 ms, the kernel's timer, \
+         a new connection's first timeout.\n",
         "scale",
         "",
         slow.link.rate,

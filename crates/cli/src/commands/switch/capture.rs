@@ -14,8 +14,9 @@ use crate::failure::Failure;
 #[command(after_help = "Example: fanin switch capture --ring RING --seconds 30 --out ring.pcapng
 Example: fanin switch capture --port PORT --out - | tshark -r -
 
-The data path never waits for a capture: frames that come faster than they are written are missing from it, and counted in its
-statistics block (`capinfos`), and as fanin_switch_capture_dropped_frames_total.")]
+The data path never waits for a capture. Frames that come faster than they are written are missing
+from the file. Its statistics block (`capinfos`) has their number, as does the metric
+fanin_switch_capture_dropped_frames_total.")]
 #[command(group(ArgGroup::new("point").required(true).args(["port", "ring"])))]
 pub(super) struct Arguments {
     /// The port: frames as they come in, and as they go out.

@@ -20,9 +20,10 @@ const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// The text below the help.
 pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml
 
-Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
-and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
-capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.";
+Ctrl-C or SIGTERM stops the switch: it accepts no more frames, and ends when its queues are empty.
+The exit code is then 0, or 1 if frames are left after the drain timeout. A second Ctrl-C ends it at
+once. It needs root, or the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up
+once its ports are open.";
 
 #[derive(Debug, Args)]
 #[group(id = "run")]

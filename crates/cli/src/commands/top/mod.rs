@@ -24,8 +24,9 @@ use watched::{REFRESH, Watched, ask_all};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Reads /metrics of processes (`fanin run --metrics`, `metrics.listen` of `fanin node`) and of switches. Rates are
-means of the last 5 s. Keys: q or Ctrl-C leaves, the arrows and page keys scroll.
+    after_help = "Reads /metrics of processes (`fanin run --metrics`, `metrics.listen` of `fanin node`) and of
+switches. Rates are means of the last 5 s. Keys: q or Ctrl-C leaves, the arrows and page keys
+scroll.
 
 Example: fanin top FOLDER --once"
 )]

@@ -24,10 +24,11 @@ use trials::{TrialPlace, Trials};
 #[command(
     after_help = "Example: fanin tune incast --minimise mean --over tor.buffer=64..1024kB --set \"run.duration=1 s\"
 
-An objective or constraint names a figure: collected, completed, mean, p50, p99, max (collection or request times), slowdown,
-slowdown_p99, slowdown_bound, slowdown_bound_p99, goodput, drops, queue, timeouts. An objective may also be a setting.
-docs/howto/tune.md says how the search works. The exit code is 1 where no tried value meets the constraints, 130 after Ctrl-C;
-what was simulated or measured is written all the same."
+An objective or constraint names a figure: collected, completed, mean, p50, p99, max (collection or
+request times), slowdown, slowdown_p99, slowdown_bound, slowdown_bound_p99, goodput, drops, queue,
+timeouts. An objective may also be a setting. docs/howto/tune.md says how the search works. The exit
+code is 1 if no tried value meets the constraints, and 130 after Ctrl-C. The results are written in
+each case."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

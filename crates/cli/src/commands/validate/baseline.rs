@@ -28,7 +28,7 @@ pub(super) struct Recorded {
     /// The program that measured: `release with bpf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) build: Option<String>,
-    /// The head-room of the machine.
+    /// The headroom of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) headroom: Option<String>,
     /// Spread of the rounds around this middle one.

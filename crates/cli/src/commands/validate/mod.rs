@@ -21,14 +21,17 @@ const ATTEMPTS: u8 = 3;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each case is simulated with ten seeds, run, and judged by medians: incast or not must be the same, the mean within 10 % where there is
-none, goodput (of event building: the mean) within 25 % where there is, the deepest queue within 15 %. Cases are the
-files of the folder whose name does not begin with `_`; `baseline.toml` in the same folder holds the measurements, and why a case is known to differ.
+    after_help = "Each case is simulated with ten seeds, run, and judged by medians. Both or neither must show incast.
+Without incast the mean must agree within 10 %, and with incast the goodput within 25 %. In event
+building with incast the mean must agree within 25 %. The deepest queue must agree within 15 %.
+
+Each file of the folder is a case, unless its name begins with `_`. The file `baseline.toml` in the
+same folder has the measurements, and the reasons for known differences.
 
 Example: fanin validate FOLDER --recorded --only cubic-16
 
-The exit code is 1 where a case differs beyond the goals and the baseline does not say why, 3 where cases are to be run
-and privileges are missing."
+The exit code is 1 if a case differs beyond the goals and the baseline has no reason for it. It is 3
+if privileges for the runs are missing."
 )]
 pub(crate) struct Arguments {
     /// The folder with the cases.

@@ -226,7 +226,7 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
     for (_, title) in SUBJECTS {
         let _ = write!(out, " {title} |");
     }
-    out.push_str(" verdict | head-room |\n|---|---|---|---|---|---|---|---|\n");
+    out.push_str(" verdict | headroom |\n|---|---|---|---|---|---|---|---|\n");
     let plain = |text: &str| text.replace('|', "/").replace('\n', " ");
     for case in cases {
         let _ = write!(out, "| {} | {} |", case.name, plain(&case.title));

@@ -97,7 +97,7 @@ impl PairedSupervisor {
             .map_err(|error| ProcessError::Own { failure: "cannot list the parts of the journal", error })?;
         if let Some((_, part)) = parts.first() {
             return Err(ProcessError::Settings(format!(
-                "{}: a supervisor with a standby has a journal of one file, and its partner would lack this part; begin a new run \
+                "{}: a supervisor with a standby has a journal of one file, and its partner would lack this part. Begin a new run \
                  with a new folder, or leave `standby` out",
                 part.display()
             )));
