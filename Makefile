@@ -18,7 +18,7 @@ package = cargo build --release --quiet -p fanin-cli --features bpf \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and run a real rack with real data, beside its simulation
+run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and compare a real rack, with real data, with its simulation
 	@cargo build --release --quiet -p fanin-cli --features bpf
 	@mkdir -p out
 	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json

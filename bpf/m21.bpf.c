@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * M21TCP at the hosts (Adesanmi and Mhamdi, "M21TCP", section III.B). Every segment carries an option in which switches
- * on its way lower a window; the receiver echoes the least that arrived, and the sender takes it as a bound of its
- * congestion window, whatever congestion control it has.
+ * on its path lower a window. The receiver echoes the least window that arrived. The sender takes it as a bound of its
+ * congestion window, with any congestion control.
  *
- * The option: kind 253 (RFC 4727), length 8, 16 bits that say which of the two it is, 32 bits of window in bytes; the
+ * The option: kind 253 (RFC 4727), length 8, 16 bits that name one of the two options, 32 bits of window in bytes. The
  * switch's side is crates/switch/src/m21.rs.
  */
 #include <stdbool.h>
@@ -63,7 +63,7 @@ struct {
 	__type(value, struct state);
 } fanin_m21_state SEC(".maps");
 
-/* What happened, for user space: windows that came by an echo, and times that a window in force changed. */
+/* Events for user space: windows that came by an echo, and times that a window in force changed. */
 struct figures {
 	__u64 echoes;
 	__u64 changes;
@@ -103,7 +103,7 @@ static __always_inline struct state *state(struct bpf_sock_ops *ops)
 /* The sender's bound: whole segments, and never less than one. */
 static __always_inline void bound(struct bpf_sock_ops *ops, struct state *st, __u32 window)
 {
-	/* What the option takes of each full segment is not in mss_cache. */
+	/* mss_cache does not count the option's bytes of each full segment. */
 	__u32 zero = 0, mss = ops->mss_cache - sizeof(struct option), segments;
 	struct figures *figures = bpf_map_lookup_elem(&fanin_m21_figures, &zero);
 	int value;
@@ -132,7 +132,7 @@ static __always_inline void bound(struct bpf_sock_ops *ops, struct state *st, __
 	figures->changes++;
 }
 
-/* Both options may stand in one segment; the helper finds a kind's first, so that they are told apart by a magic. */
+/* Both options may stand in one segment. The helper finds the first of a kind, so a magic number distinguishes them. */
 static __always_inline bool find(struct bpf_sock_ops *ops, __u16 which, __u32 *window)
 {
 	struct option option = { .kind = KIND, .length = 4, .which = bpf_htons(which) };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A congestion window that never changes (Jereczek et al., ICC 2015, section IV.C): with few enough segments in
- * flight for all sources together, nothing is ever lost. After a timeout the kernel starts from one segment by
+ * A congestion window that never changes (Jereczek et al., ICC 2015, section IV.C). With few enough segments in
+ * flight from all sources together, no frame is lost. After a timeout the kernel starts from one segment by
  * itself; the first acknowledgement brings the window back.
  */
 #include "tcp.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The kernel's types, as far as the programs here use them. libbpf finds each field in the running kernel's BTF by
- * its name (preserve_access_index), so that order, size and whatever else the kernel has do not matter.
+ * its name (preserve_access_index). So the order and size of fields do not matter, nor do other fields.
  */
 #ifndef FANIN_TCP_H
 #define FANIN_TCP_H

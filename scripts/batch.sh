@@ -4,7 +4,7 @@
 # Debian keeps the daemons where the path of an ordinary user does not lead.
 export PATH="$PATH:/usr/sbin:/sbin"
 
-# Tells the user, under the name of the script.
+# Prints a message under the name of the script.
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 
 # Exit code 3 where a program is missing: need HINT PROGRAM...

@@ -1,7 +1,7 @@
 """Simulates all claims of the papers, and compares the table and its counts with docs/reproduced.md.
 
-Fails on a claim that does not hold for no known reason, on a figure outside its known range, and on a page
-that no longer says what came out. `--record` writes the counts and the table into the page.
+Fails on a claim that does not hold and has no known reason, and on a figure outside its known range. It also
+fails on a page that differs from the results. `--record` writes the counts and the table into the page.
 """
 
 import argparse

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Feeds mutated inputs to the eight fuzz targets, one after the other on one core, and prints the number of inputs of each.
-# Usage: scripts/fuzz.sh 1000000      that many inputs for each target
-#        scripts/fuzz.sh 60s          or that many seconds for each target
-# FANIN_FUZZ_SEED=N repeats a run; otherwise each has its own seed, which is printed.
+#
+# Usage: scripts/fuzz.sh 1000000      this number of inputs for each target
+#        scripts/fuzz.sh 60s          this time for each target
+#
+# FANIN_FUZZ_SEED=N repeats a run. Without it each run has its own seed, which is printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 amount=${1:-1000000}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Puts HTCondor of Debian 13 into a folder, unless it is there; scripts/htcondor.sh runs it with FANIN_HTCONDOR=FOLDER.
 #   scripts/htcondor-fetch.sh FOLDER
-# Debian 12 has no HTCondor. The programs come with the C library of Debian 13, so that they run on an older system;
-# what they start, such as jobs, uses the system's own. Needs apt-get, dpkg-deb and patchelf, and no privileges.
+# Debian 12 has no HTCondor. The programs come with the C library of Debian 13, so that they run on an older system.
+# The programs that they start, such as jobs, use the system's own. Needs apt-get, dpkg-deb and patchelf, and no privileges.
 set -euo pipefail
 folder="${1:?usage: scripts/htcondor-fetch.sh FOLDER}"
 

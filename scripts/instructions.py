@@ -1,7 +1,7 @@
 """Counts the instructions of small fixed simulations and compares them with those on record.
 
 Counts do not depend on the machine's load. They may differ by 15 % from the record, so that code may be
-rearranged; a hop may not take more than a fixed baseline allows, so that small steps do not add up.
+rearranged. A hop may not take more than a fixed baseline allows, so that small steps do not add up.
 Packet-hops may not differ, since they follow from the results alone. `--record WHY` makes the present
 counts the record, and adds a row to its table of the trend.
 """

@@ -11,7 +11,7 @@ from technique_runs import Run, Settings, kilobytes, row, whole
 
 RACK = {"run.duration": "400 ms", "run.warmup": "200 ms", "supervisor.policy": "node-round-robin"}
 PORTS = {"tor.buffer": "64 kB", "tor.uplink_buffer": "64 kB"}
-# All requests at once and no limit of memory: no request waits, no frame is lost, and the last link
+# All requests at once and no limit of memory: no request waits and no frame is lost. The last link
 # never idles while an answer waits. No receiver ends a round earlier.
 CEILING = {"shaping.method": "none", "tor.buffering": "unlimited"}
 SIZES = '{{ distribution = "log-normal", mean = "1.1 kB", sigma = {sigma} }}'

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what a target needs and this machine lacks, and says so once; silent when nothing is missing.
-#   scripts/setup.sh build    what a release build needs
-#   scripts/setup.sh bench    that, and the peers that benchmarks run beside
-#   scripts/setup.sh package  what a release build needs, and the making of packages
-#   scripts/setup.sh test     what a build needs, and what the checks and the Python package need
+# Installs what a target needs and this machine lacks, and says so once. It prints nothing when nothing is missing.
+#   scripts/setup.sh build    a release build
+#   scripts/setup.sh bench    a release build, and the other programs that benchmarks measure
+#   scripts/setup.sh package  a release build, and the making of packages
+#   scripts/setup.sh test     a build, the checks and the Python package
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 goal="${1:?usage: scripts/setup.sh build|bench|package|test}"

@@ -8,10 +8,10 @@ command starts it again. Its audit must be clean at the end. `switch` runs the s
 `crates/switch/examples/busy`: traffic over ports in memory, and changes of rings, rules and ports
 without a pause. In both, memory and descriptors of all processes are read from /proc once a second
 into --out (`samples.csv`). The first quarter of the time is for filling, and 30 s at least, up to half of
-a short run. Of the rest, the median of the last third may lie above that of the first by 2 % for memory,
-and by 1 % and four for descriptors. In an hour these are the second and the last quarter.
+a short run. The rest has three thirds. The median of the last may lie above that of the first by 2 % for
+memory, and by 1 % and four for descriptors. In an hour these are the second and the last quarter.
 Exit code 1 where an event was lost or something grew. A run that ends too early to be judged, such as
-one that is refused, prints its own error; the exit code is then that of the run, or 1. Ctrl-C ends the
+one that is refused, prints its own error. The exit code is then that of the run, or 1. Ctrl-C ends the
 run in order.
 """
 

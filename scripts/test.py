@@ -1,6 +1,6 @@
 """Runs every check and test, and ends with one line: how many passed and how many failed.
 
-A check counts as one; a step that runs tests counts each of them. `--only` runs some of the steps,
+A check counts as one, and a step that runs tests counts each of them. `--only` runs some of the steps,
 `--list` names them. Exit code 0 only where nothing failed.
 """
 
@@ -201,8 +201,8 @@ def run(step: Step) -> tuple[Counts, str]:
             code, end = 1, str(error)
     log = path.read_text(errors="replace") + f"[{end}]\n"
     counts = step.count(log) if step.count else Counts(passed=int(code == 0))
-    # A step that failed without a failed test, such as one that did not compile, is a failure itself;
-    # so is a test step that ran nothing.
+    # A step that failed without a failed test, such as one that did not compile, is a failure itself. So is
+    # a test step that ran nothing.
     if counts.failed == 0 and (code != 0 or counts.passed == 0):
         counts += Counts(failed=1)
     return counts, log

@@ -1,7 +1,8 @@
 """Builds the documentation as a site under target/site, and checks it.
 
-Fails on a broken link or anchor, on a page that no navigation reaches, on a script or a style from elsewhere,
-and on Markdown that GitHub renders and the site does not. The last line counts the pages.
+Fails on a broken link or anchor, on a page that no navigation reaches, and on a script or a style from
+elsewhere. It also fails on Markdown that GitHub renders and the site does not. The last line counts the
+pages.
 """
 
 import html.parser

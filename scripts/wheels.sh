@@ -15,7 +15,7 @@ fi
 rustup target add "${targets[@]}"
 
 # Arrow asks for the time zone of the machine, by the crate iana-time-zone, which calls these functions of macOS. Zig knows the
-# system's library, but no framework: a list of names in Apple's format tells it where they will be.
+# system's library, but no framework: a list of names in Apple's format says where they will be.
 frameworks="$PWD/target/frameworks"
 mkdir -p "$frameworks/CoreFoundation.framework"
 cat >"$frameworks/CoreFoundation.framework/CoreFoundation.tbd" <<'TBD'

@@ -1,7 +1,7 @@
 """Framed messages over TCP with asyncio, for scripts and monitors that take part in a live system.
 
-The wire format is that of the Rust crate `fanin-message`: three little-endian 32-bit fields (type, stream,
-size), then the payload; greetings with names come first, heartbeats in between::
+The wire format is that of the Rust crate `fanin-message`. A frame has three little-endian 32-bit fields
+(type, stream, size), then the payload. Greetings with names come first, heartbeats in between::
 
     async with await connect("127.0.0.1", port, name="monitor", expects="supervisor") as connection:
         await connection.send(100, 0, b"status?")

@@ -283,8 +283,8 @@ class Scenario:
     ) -> dict[str, Any]:
         """Return what arithmetic says, as the summary that `fanin plan --json -` prints.
 
-        `quantile` is the share of the time that a buffer has to be large enough for, `cost` asks for cost and
-        space, and `fragment_mean` stands in where the scenario takes fragment sizes from a file.
+        `quantile` is the share of the time for which a buffer has to be large enough. `cost` asks for cost
+        and space. `fragment_mean` is the fragment size where the scenario takes sizes from a file.
 
         >>> Scenario.load("thesis-a-1000hz").plan()["plan"]["verdict"]["loses_frames"]
         True
@@ -305,11 +305,11 @@ class Scenario:
     ) -> Result:
         """Play the scenario packet by packet, as `fanin sim` does; one seed gives one result, to the bit.
 
-        `seed` and `duration` stand for `run.seed` and `run.duration`. `progress` shows a bar in a terminal
-        or a notebook unless it is False; a function is called with the simulated time and its end, both in
-        seconds, the last time with the end of a complete simulation. Other threads of Python go on meanwhile.
-        Ctrl-C and an exception in `progress` end the simulation and are raised here. Warn where nothing moves
-        any more before the end. Raise `ValueError` for what is not simulated.
+        `seed` and `duration` stand for `run.seed` and `run.duration`. `progress` shows a bar in a terminal or
+        a notebook unless it is False. If it is a function, it is called with the simulated time and its end,
+        both in seconds. The last call has the end of a complete simulation. Other threads of Python go on
+        meanwhile. Ctrl-C and an exception in `progress` end the simulation and are raised here. Warn where
+        nothing moves any more before the end. Raise `ValueError` for scenarios that are not simulated.
 
         >>> result = Scenario.load("incast").simulate(seed=3, duration="50 ms", progress=False)
         >>> result.summary["seed"], result.end
@@ -344,9 +344,10 @@ class Scenario:
     ) -> Result:
         """Run the scenario for real on this machine, as `fanin run` does, and return the result.
 
-        `place` is `namespaces` (each host a network namespace, which needs root), `loopback` (all processes
-        on 127.0.0.1, where no network is measured), or `auto`, the first where it is possible. The files are
-        in `out`, by default a temporary folder, which stays. `seed` and `duration` are as in `simulate`.
+        `place` is `namespaces`, `loopback`, or `auto`: namespaces where they are possible. In `namespaces`
+        each host is a network namespace, which needs root. In `loopback` all processes are on 127.0.0.1,
+        where no network is measured. The files are in `out`, by default a temporary folder, which stays.
+        `seed` and `duration` are as in `simulate`.
 
         The command `fanin` runs as a process; `command` is its path, or FANIN_BIN, or it is on the PATH. Warn
         where events were lost or this machine was the bottleneck. Raise `FileNotFoundError` without the

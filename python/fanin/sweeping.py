@@ -289,14 +289,14 @@ def sweep(
 
     `over` holds the values of each dotted key, or a list of settings, one for each point. `seeds` holds
     seeds, or is their number from `run.seed` on; where `over` has `run.seed`, leave it out. Each point is
-    stored whole or not at all in a folder of `out` that is named by a hash of its resolved scenario, seed
-    and version; `fanin sim --sweep … --resume` uses the same folders. So a sweep that was cut goes on where
-    it was, and no point runs twice. Without `out` the folder is a temporary one, which stays.
+    stored whole or not at all in a folder of `out`. A hash of its resolved scenario, seed and version names
+    that folder, also for `fanin sim --sweep … --resume`. So a sweep that was cut goes on where it was, and no
+    point runs twice. Without `out` the folder is a temporary one, which stays.
 
     `executor` is any of `concurrent.futures`, a `dask.distributed.Client`, or one of submitit; by default
     threads. Its workers must see `out`. `tasks` is how many run at a time. A point that takes longer than
-    `timeout` seconds by the clock is given up, and one whose worker is lost or hangs is given to another
-    one. Everything is checked before anything runs; raise as `Scenario.replace`.
+    `timeout` seconds by the clock is given up. If a worker is lost or hangs, another one takes its point.
+    Everything is checked before anything runs; raise as `Scenario.replace`.
 
     >>> points = sweep(
     ...     Scenario.load("incast", {"run.duration": "50 ms"}),

@@ -178,15 +178,15 @@ def tune(
 ) -> Tuning:
     """Search for the best values of settings with Optuna, which ``pip install fanin[tune]`` installs.
 
-    `minimise` or `maximise` names a figure or a setting, and `subject` holds constraints such as ``drops=0``
-    or ``p99<20 ms``, all in the words of ``fanin tune``. `over` holds for each dotted key a range such as
+    `minimise` or `maximise` names a figure or a setting. `subject` holds constraints such as ``drops=0`` or
+    ``p99<20 ms``. Names are those of ``fanin tune``. `over` holds for each dotted key a range such as
     ``"60..1200"``, a list of values to choose from, or None for the default range.
 
     A trial simulates each of `seeds` (a number of them from ``run.seed`` on, or a list). It ends with the
-    first seed that misses a constraint, and where `pruner` finds it clearly worse than the best one; any of
-    Optuna's pruners may stand there. With `durations`, the first seed plays these shorter times before, and
-    the pruner sees them. `batch` trials are asked for at a time. `sampler` is `tpe`, `gp`, `cmaes`, `nsgaii`,
-    `random`, or one of Optuna's.
+    first seed that misses a constraint. It also ends where `pruner`, which may be any of Optuna's, finds it
+    clearly worse than the best one. With `durations`, the first seed runs for these shorter times first, and
+    the pruner judges them. `batch` trials are asked for at a time. `sampler` is `tpe`, `gp`, `cmaes`,
+    `nsgaii`, `random`, or one of Optuna's.
 
     `trials` is how many the study has in all: called again, a search goes on where it was, and no simulation
     runs twice. Simulations are stored in `out` as by `sweep`, and the study in ``study.journal`` there, or in

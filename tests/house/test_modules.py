@@ -1,7 +1,7 @@
 """Imports inside a crate run one way: no circle between folders, no child that uses a parent that uses it.
 
-A circle of files that lie in one folder passes, unless the folder's own file (`mod.rs`, `lib.rs`) takes part:
-a folder is read as a whole.
+A folder is read as a whole: a circle of files that lie in one folder passes. A circle with the folder's own
+file (`mod.rs`, `lib.rs`) fails.
 
 `python tests/house/test_modules.py [CRATE]...` prints the circles of each crate.
 """

@@ -2,8 +2,8 @@
 // thesis' rack. Usage: cases incast SECONDS | cases rack SECONDS
 //
 // Prints one line: packet-hops, bytes delivered, drops, and seconds of processor time in the event loop. A packet-hop is a
-// packet put on a link. htsim's TCP has no SACK, no delayed acknowledgements, no receive window and no requests: each
-// source is told to send so much more when a request would have reached it.
+// packet put on a link. htsim's TCP has no SACK, no delayed acknowledgements, no receive window and no requests. Each
+// source has an answer's bytes more to send when a request would have reached it.
 
 #include <cstdlib>
 #include <ctime>

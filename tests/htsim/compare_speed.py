@@ -8,8 +8,8 @@ python tests/htsim/compare_speed.py --htsim csg-htsim/sim --fanin target/release
 fanin-sim --example simulate). htsim is built in a folder of its own; yours is left alone. Two cases:
 the classical incast of 16 servers without loss, and the traffic of the thesis' rack (160 readouts, 39
 collectors, 1 kHz). The figure is packet-hops per second of processor time, the best of the repeats.
-The two do not simulate the same TCP: htsim's has no SACK, no delayed acknowledgements, no receive
-window and no requests, so it sends an acknowledgement for each packet.
+The two do not simulate the same TCP. htsim's has no SACK, no delayed acknowledgements, no receive
+window and no requests. So it sends an acknowledgement for each packet.
 Prints a Markdown table. Exit code 1 where Fanin is slower, 3 where htsim or a compiler is missing.
 """
 

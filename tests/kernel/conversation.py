@@ -23,8 +23,8 @@ CLIENT, SERVER = 0, 1
 REQUEST_BYTES = 64
 PORT = 9000
 MS = 1_000_000
-# Time without any packet, lost ones included, after which a conversation has failed: more than the kernel's
-# longest RTO (TCP_RTO_MAX, 120 s), to which a head that is lost ten times backs off.
+# Time without any packet, lost ones included, after which a conversation has failed. It is more than the
+# kernel's longest RTO (TCP_RTO_MAX, 120 s), to which a head that is lost ten times backs off.
 SILENCE = 130_000 * MS
 SYSCTLS = {
     "tcp_rmem": "4096 131072 6291456",

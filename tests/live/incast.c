@@ -3,7 +3,7 @@
  *   incast server ADDRESS PORT BYTES CONGESTION DELAY_US   answers each request of 64 bytes with BYTES after a random
  *                                                          delay below DELAY_US, evenly distributed
  *   incast client ADDRESS PORT BYTES CONGESTION N SECONDS  asks on N connections at once, and again when all have
- *                                                          answered; prints rounds, seconds, and the rounds' times in ms
+ *                                                          answered. It prints rounds, seconds, and the rounds' times in ms
  *
  * Connections are opened once and kept. One process on each side, so that nothing but the network decides. */
 #define _GNU_SOURCE
@@ -98,7 +98,7 @@ static int serve(struct sockaddr_in *address, long bytes, const char *congestion
 static int ask(struct sockaddr_in *address, long bytes, const char *congestion, int senders, double seconds) {
     static double times[ROUNDS_MAX];
     int sockets[CONNECTIONS_MAX], rounds = 0, poll = epoll_create1(0);
-    long got[CONNECTIONS_MAX];
+    long received[CONNECTIONS_MAX];
     struct epoll_event events[256];
     if (senders < 1 || senders > CONNECTIONS_MAX) fail("senders");
     for (int i = 0; i < senders; i++) {
@@ -112,7 +112,7 @@ static int ask(struct sockaddr_in *address, long bytes, const char *congestion, 
     while (last < begun + seconds && rounds < ROUNDS_MAX) {
         int unanswered = senders;
         for (int i = 0; i < senders; i++) {
-            got[i] = 0;
+            received[i] = 0;
             if (write(sockets[i], buffer, REQUEST) != REQUEST) fail("write");
         }
         while (unanswered) {
@@ -121,8 +121,8 @@ static int ask(struct sockaddr_in *address, long bytes, const char *congestion, 
             for (int k = 0; k < ready; k++) {
                 int i = events[k].data.fd;
                 long more;
-                while ((more = read(sockets[i], buffer, sizeof buffer)) > 0) got[i] += more;
-                if (got[i] >= bytes) { got[i] = -1L << 40; unanswered--; }
+                while ((more = read(sockets[i], buffer, sizeof buffer)) > 0) received[i] += more;
+                if (received[i] >= bytes) { received[i] = -1L << 40; unanswered--; }
             }
         }
         double time = now();

@@ -4,8 +4,8 @@
 //
 //   incast --senders=16 --mss=1460 --seed=1 --seconds=5
 //
-// With `--lost=3,8` it loses the fourth and ninth data segment of the first server, and prints a line for each that this
-// server sends: time in ns, offset, bytes.
+// With `--lost=3,8` it loses the fourth and ninth data segment of the first server. It prints a line for each segment that
+// this server sends: time in ns, offset, bytes.
 //
 // Settings are those of scenarios/incast.toml with the profile `ns3-newreno`.
 

@@ -1,7 +1,7 @@
 // The thesis' rack in ns-3: a supervisor assigns events to the units of the collectors behind one switch. A collector
-// requests an event's fragments from all readouts at once, which are behind core routers. Prints one line: events
-// measured, their mean, median and 99th percentile of the collection time in ms, drops at the rack's switch, timeouts,
-// time of the last event in s.
+// requests an event's fragments from all readouts at once, which are behind core routers. Prints one line: the
+// events measured, with the mean, median and 99th percentile of their collection times in ms. The drops at the rack's switch, the
+// timeouts, and the time of the last event in s follow.
 //
 // All numbers are arguments, which `rack.py` takes from a scenario: times in ps, rates in b/s, sizes in bytes.
 
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Each connection has a port of its own at both hosts, as ns-3 collects all sockets of a port for each packet: the port of
-// collector `n` is `kPort + n` at its readouts and at the supervisor, that of readout `n` likewise at its collectors.
+// Each connection has a port of its own at both hosts, as ns-3 collects all sockets of a port for each packet. Collector `n`
+// has the port `kPort + n` at its readouts and at the supervisor. Readout `n` likewise has this port at its collectors.
 constexpr uint16_t kPort = 10000;
 // Time between the beginnings of two handshakes, and from the last one to the first event.
 const Time kHandshake = MicroSeconds(50), kSettled = MilliSeconds(50);

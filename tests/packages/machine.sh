@@ -7,7 +7,7 @@ mkdir "$1/upper" "$1/work" "$1/root"
 root=$1/root
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$root"
 mount -t proc proc "$root/proc"
-# What the kernel has once for all stays as it is.
+# Settings that the kernel has once for all namespaces stay as they are.
 mount --bind "$root/proc/sys" "$root/proc/sys"
 mount -o remount,bind,ro "$root/proc/sys"
 mount -t sysfs -o ro sysfs "$root/sys"

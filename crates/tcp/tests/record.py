@@ -4,8 +4,8 @@
     sudo unshare -n tests/record.py tests/scripts/*.txt
 
 Each script is rewritten in place: lines that begin with a time and ">" are replaced by what was seen. The
-kernel sits behind a TUN device in the network namespace of this process, and the script plays the other end
-of the connection, so nothing but the kernel's own TCP is measured. Needs root, Python 3.11, no packages.
+kernel is behind a TUN device in the network namespace of this process. The script plays the other end of the
+connection, so nothing but the kernel's own TCP is measured. Needs root, Python 3.11, no packages.
 
 A script opens with settings: `profile NAME` (for the test), `rtt MS` (of the handshake), `window BYTES` (the
 peer's), `until MS`. Then each line begins with a time in milliseconds since the connection is open:

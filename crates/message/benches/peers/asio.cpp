@@ -1,6 +1,6 @@
 // A Boost.ASIO server with the framing of fanin-message. "two-reads" reads the header and then the body of each
-// message, and writes one reply at a time, which is how the thesis' AsyncMsg worked; "buffered" reads whatever is
-// there, and writes all replies to it at once.
+// message, and writes one reply at a time, as the thesis' AsyncMsg did. "buffered" reads all bytes that are there, and
+// writes all replies to them at once.
 #include <boost/asio.hpp>
 #include <array>
 #include <cstdint>

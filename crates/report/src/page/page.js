@@ -1,5 +1,5 @@
-// Reads out the values under the pointer, or under a line that the arrow keys move; drags and the keys + - 0 zoom the
-// horizontal axis; legends hide lines. Pictures of wide windows are drawn again at their width. Without it the page is whole.
+// Reads out the values under the pointer, or under a line that the arrow keys move. Drags and the keys + - 0 zoom the
+// horizontal axis. Legends hide lines. Pictures of wide windows are drawn again at their width. Without it the page is whole.
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("fanin-data").textContent);

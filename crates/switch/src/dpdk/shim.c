@@ -49,7 +49,7 @@ int fanin_dpdk_open(uint16_t port, struct rte_mempool *pool, uint16_t slots, uin
     if (result == 0)
         result = rte_eth_dev_start(port);
     if (result == 0)
-        /* Devices that cannot be told are promiscuous anyway. */
+        /* A device that refuses this setting is promiscuous without it. */
         rte_eth_promiscuous_enable(port);
     return -result;
 }
@@ -63,14 +63,14 @@ int fanin_dpdk_thread(void) { return rte_lcore_id() == LCORE_ID_ANY && rte_threa
 
 uint16_t fanin_dpdk_receive(uint16_t port, struct fanin_frame *frames, uint16_t count) {
     struct rte_mbuf *mbufs[64];
-    uint16_t got = rte_eth_rx_burst(port, 0, mbufs, RTE_MIN(count, (uint16_t)64));
-    for (uint16_t n = 0; n < got; n++) {
+    uint16_t received = rte_eth_rx_burst(port, 0, mbufs, RTE_MIN(count, (uint16_t)64));
+    for (uint16_t n = 0; n < received; n++) {
         void *data = rte_pktmbuf_mtod(mbufs[n], void *);
         rte_prefetch0(data);
         frames[n].handle = (struct fanin_handle){mbufs[n], data, rte_pktmbuf_data_len(mbufs[n])};
         frames[n].bytes = rte_pktmbuf_pkt_len(mbufs[n]);
     }
-    return got;
+    return received;
 }
 
 uint16_t fanin_dpdk_transmit(uint16_t port, const struct fanin_frame *frames, uint16_t count) {

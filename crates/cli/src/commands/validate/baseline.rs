@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 /// The baseline's file name, in the folder of the cases.
 pub(super) const FILE: &str = "baseline.toml";
-const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` and `conditions` are written by\n\
+const HEAD: &str = "# Measurements of this project's machine, by `fanin validate --record`. `known` and `conditions` are written by\n\
                     # hand: a case named there may differ beyond the goals, with measured / simulated within the range.\n\n";
 
 /// The measurement of a case.
