@@ -197,7 +197,7 @@ pub struct StationSpec {
     pub vlan: Option<Vlan>,
 }
 
-/// A way: the output port of frames to one station, for input ports with this `table`.
+/// A static forwarding entry: the output port of frames to one station, for input ports with this `table`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaySpec {
