@@ -243,7 +243,8 @@ def long_comments() -> Iterator[tuple[str, str, int, str]]:
 def users_pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page for users."""
     docs = ROOT / "docs"
-    for path in (*sorted(docs.glob("*.md")), *sorted(docs.glob("howto/*.md")), ROOT / "README.md"):
+    folders = (docs, docs / "howto", docs / "notebooks")
+    for path in (*(path for folder in folders for path in sorted(folder.glob("*.md"))), ROOT / "README.md"):
         name = str(path.relative_to(ROOT))
         if name not in LEFT_OUT:
             yield name, path.read_text()
@@ -251,7 +252,11 @@ def users_pages() -> Iterator[tuple[str, str]]:
 
 def long_sentences() -> Iterator[tuple[str, str, int, str]]:
     """Yield each sentence of a page that is too long: twice its page, its words and itself."""
-    for name, page in users_pages():
+    engineering = sorted((ROOT / "docs" / "engineering").glob("*.md"))
+    for name, page in (
+        *users_pages(),
+        *((str(path.relative_to(ROOT)), path.read_text()) for path in engineering),
+    ):
         for words, sentence in too_long([page]):
             yield name, name, words, sentence
 
