@@ -33,7 +33,7 @@ const COLLAPSE_ERROR: f64 = 0.25;
 pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<PredictedBands>, Failure> {
     let mut scenario = scenario.clone();
     scenario.run.duration = WINDOW * WINDOWS;
-    let bar = output::bar(is_quiet, "{spinner} simulating what the metrics should show");
+    let bar = output::bar(is_quiet, "{spinner} simulating the predicted band of the metrics");
     let began = Clock::now();
     let (interrupted, enough) = (interrupt::flag(), AtomicBool::new(false));
     let control = RunControl {

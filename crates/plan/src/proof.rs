@@ -71,7 +71,10 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
     };
     let limited: Vec<&SwitchKind> = present().filter(has_limit).collect();
     if let Some(kind) = present().find(|kind| kind.settings.ecn.mode != EcnMode::Off) {
-        return Err(format!("{} signals congestion early, and may drop what it cannot mark", kind.section()));
+        return Err(format!(
+            "{} signals congestion early, and may drop frames that it cannot mark",
+            kind.section()
+        ));
     }
     if limited.is_empty() {
         return Ok("no switch has a limit".to_owned());

@@ -26,7 +26,7 @@ pub enum PlanError {
     #[error("the answers of the readouts have less than 1 B on average: there is nothing to plan")]
     Empty,
     /// A product of the scenario's numbers exceeds the range of a quantity.
-    #[error("{quantity} is beyond what can be computed with")]
+    #[error("{quantity} is too large to compute with")]
     TooLarge {
         /// The quantity that does not fit.
         quantity: &'static str,

@@ -12,7 +12,7 @@ use crate::output;
 #[command(after_help = "Example: fanin scenario import FILE --collector 'dcm*' > mine.toml
 
 Reads topologies of containerlab (YAML) and of MiniEdit (.mn), and buffers, PFC and ECN of a SONiC
-switch (config_db.json). Only what the file says is taken; keys without a counterpart stand as
+switch (config_db.json). Values come from the file alone; keys without a counterpart stand as
 comments at the end of the scenario, each with the reason. The Python package reads scripts of
 Mininet: python -m fanin.mininet FILE.py.")]
 pub(crate) struct Arguments {

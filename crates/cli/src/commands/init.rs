@@ -25,7 +25,7 @@ const ROUNDS: u64 = 20;
 #[command(after_help = "Example: fanin init first.toml --senders 24 --size \"64 kB\" --rate \"25 Gb/s\"
 Example: fanin init atlas.toml --like thesis-a-1000hz
 
-Asks for what is not given as an option; an empty answer takes the value in brackets. The file
+Asks for values that no option gives; an empty answer takes the value in brackets. The file
 describes one host that asks many at once. For event building with many collectors, begin with
 --like.")]
 pub(crate) struct Arguments {

@@ -46,7 +46,7 @@ pub enum Finding {
     },
     /// Another process's journal names a process, which has no journal. A process writes its first one as it starts, and never
     /// deletes the newest one.
-    #[error("{process} has no journal, and other journals name it: nothing is proven about what it recorded")]
+    #[error("{process} has no journal, and other journals name it: nothing is proven about its records")]
     ProcessGone {
         /// Name of the process.
         process: String,

@@ -207,7 +207,7 @@ impl Counted {
         if self.cut > 0 {
             let _ = writeln!(
                 text,
-                "{:<18}{} processes were cut short: what TCP did in their last second is not counted",
+                "{:<18}{} processes were cut short: their TCP figures lack up to a second",
                 "", self.cut
             );
         }

@@ -115,7 +115,7 @@ fn page(AdviceHead { scenario, constraints, cautions }: &AdviceHead, parts: &[Ad
         let _ = writeln!(
             out,
             "<section>\n<h2>{title}</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"{title}\" tabindex=\"0\">\n\
-             <table class=\"advised\">\n<thead><tr><th scope=\"col\">What</th><th scope=\"col\">Answer</th></tr></thead>\n<tbody>"
+             <table class=\"advised\">\n<thead><tr><th scope=\"col\">Part</th><th scope=\"col\">Answer</th></tr></thead>\n<tbody>"
         );
         for line in &part.lines {
             let class = line.is_met.map_or("open", |is_met| if is_met { "good" } else { "bad" });

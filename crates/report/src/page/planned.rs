@@ -81,8 +81,8 @@ fn loads(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String)
     }
     let _ = write!(
         out,
-        "<section>\n<h2>Link loads{of}</h2>\n<p class=\"note\">Offered on the wire, every header counted, over \
-         what the links carry.</p>\n{}",
+        "<section>\n<h2>Link loads{of}</h2>\n<p class=\"note\">Offered load on the wire, with every header, \
+         over the rate of the links.</p>\n{}",
         head("Link", &["Links", "Rate", "Offered", "Load"])
     );
     let longest = plan.links.iter().map(|link| link.load).fold(1.0, f64::max).min(BAR_MAX);
@@ -115,8 +115,8 @@ fn queues(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String
     let longest = fills.fold(1.0, f64::max).min(BAR_MAX);
     let _ = write!(
         out,
-        "<section>\n<h2>Bursts against buffers{of}</h2>\n<p class=\"note\">What waits at once of the largest \
-         burst, against what the buffer holds: past the line frames are lost.</p>\n{}",
+        "<section>\n<h2>Bursts against buffers{of}</h2>\n<p class=\"note\">Bytes of the largest burst that \
+         wait at once, over the size of the buffer. Beyond the line, frames are lost.</p>\n{}",
         head("Queue", &["Burst", "Waits", "Holds", "Filled", "Verdict"])
     );
     for (row, queue) in plan.queues.iter().enumerate() {

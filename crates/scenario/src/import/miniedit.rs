@@ -17,7 +17,7 @@ const LINK_OPTIONS: [(&str, &str); 3] = [
     ("jitter", "links of a scenario have one delay"),
     (
         "max_queue_size",
-        "a queue of netem in packets, at both ends: set the switch's `buffer` to what it has in truth",
+        "a queue of netem in packets, at both ends: set `buffer` to the size that the switch has",
     ),
     ("speedup", "a setting of Mininet's own"),
 ];

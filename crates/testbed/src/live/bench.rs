@@ -78,7 +78,7 @@ pub enum BenchError {
     DeviceTap(#[from] crate::TapError),
     /// The link to capture does not end at a host.
     #[error(
-        "`record.capture` is {given:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
+        "`record.capture` is {given:?}; a live run captures frames that arrive at a host, such as \"tor->{host}\""
     )]
     NoLink {
         /// The link given.

@@ -25,7 +25,7 @@ impl Carried {
         for number in 0..network.switches.len() {
             configure(&loaded.scenario, &network, number, Path::new("unused"))?;
         }
-        let bar = output::bar(arguments.quiet, "{spinner} measuring what this machine carries");
+        let bar = output::bar(arguments.quiet, "{spinner} measuring the capacity of this machine");
         let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
         bar.finish_and_clear();
         let capacity = capacity?;
