@@ -71,16 +71,10 @@ impl<T: Copy + Default> Fifo<T> {
         if self.is_empty() { None } else { self.slots.get(self.place(self.out)) }
     }
 
-    /// The last value.
-    #[inline]
-    pub(crate) fn back(&self) -> Option<&T> {
-        if self.is_empty() { None } else { self.slots.get(self.place(self.put.wrapping_sub(1))) }
-    }
-
-    /// Removes all values.
+    /// Removes all values. The next one takes the first slot, which is likely to be in a cache.
     #[inline]
     pub(crate) const fn clear(&mut self) {
-        self.out = self.put;
+        (self.out, self.put) = (0, 0);
     }
 
     /// Removes and returns the first value.
