@@ -115,8 +115,9 @@ const WORKER_GAUGES: &[MetricRow<WorkerSnapshot, u64>] = &[
 impl Collector for Picture {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result {
         self.switch(&mut encoder)?;
-        self.ports(&mut encoder)?;
-        self.queues(&mut encoder)?;
+        let causes = DropCauses::new(&self.config);
+        self.ports(&mut encoder, &causes)?;
+        self.queues(&mut encoder, &causes)?;
         self.rings(&mut encoder)?;
         self.rules(&mut encoder)?;
         self.workers(&mut encoder)?;
@@ -145,7 +146,7 @@ impl Picture {
         gauge(encoder, "stations", "Known stations.", [(&[] as Labels<'_>, stations)])
     }
 
-    fn ports(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
+    fn ports(&self, encoder: &mut DescriptorEncoder<'_>, causes: &DropCauses<'_>) -> Result {
         let labels: Vec<[(&'static str, &str); 1]> =
             self.snapshot.ports.iter().map(|port| [("port", port.name.as_str())]).collect();
         let ports = || labels.iter().zip(&self.snapshot.ports);
@@ -163,7 +164,6 @@ impl Picture {
                 ports().map(|(labels, port)| (labels.as_slice(), value(port) as f64)),
             )?;
         }
-        let causes = DropCauses::new(&self.config);
         let rows: Vec<([(&str, &str); 2], Tally)> = self
             .snapshot
             .ports
@@ -192,7 +192,7 @@ impl Picture {
         own.chain(rings).collect()
     }
 
-    fn queues(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
+    fn queues(&self, encoder: &mut DescriptorEncoder<'_>, causes: &DropCauses<'_>) -> Result {
         let queues = self.all_queues();
         for (name, help, value) in QUEUE_TALLIES {
             tally(
@@ -210,7 +210,6 @@ impl Picture {
                 queues.iter().map(|(labels, queue)| (labels.as_slice(), value(queue) as f64)),
             )?;
         }
-        let causes = DropCauses::new(&self.config);
         let dropped: Vec<([(&str, &str); 3], Dropped)> = queues
             .iter()
             .flat_map(|([port, ring], queue)| {
