@@ -174,7 +174,7 @@ BUGS = [
     Bug(
         "torn-file-not-cut",
         f"{NODE}/store/recover.rs",
-        "    file.set_len(end as u64)?;\n",
+        "        file.set_len(end)?;\n",
         "",
     ),
     Bug(

@@ -25,6 +25,7 @@ mod file;
 mod recover;
 mod scan;
 mod stand_in;
+mod unfinished;
 
 pub use file::{StoreConfig, WRITING, stream_name};
 use file::{file_header, finish, into_io, place, room_file};

@@ -1,15 +1,15 @@
 //! Finishes the files that an earlier incarnation of a logger left unfinished. No event that was acknowledged is removed.
 
-use std::io::{self, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{EventStep, EventStream, L1Id};
-use fanin_events::atlas::{AtlasWriter, FileEnd};
+use fanin_events::atlas::{AtlasWriter, FileEnd, FileHeader};
 
 use super::file::{DATA, StoreConfig, WRITING, file_header, finish, into_io, place, room_file, stream_name};
-use super::scan::{Scan, range, scan};
+use super::unfinished::{PIECE_BYTES, UnfinishedScan};
 use crate::journal::{EarlierLines, HEADER, header_words, parse};
-use crate::machine::{HostMachine, OpenMode};
+use crate::machine::{HostMachine, MachineFile, OpenMode};
 
 /// Extension of a copy of an unfinished file, made before a start takes bytes away from it.
 const DAMAGED: &str = "damaged";
@@ -29,8 +29,8 @@ pub struct LastAcknowledged {
 
 impl LastAcknowledged {
     /// Returns true if all acknowledged events of a stream are certainly among the events of a file and of those before it.
-    fn is_in(&self, stream: usize, found: &Scan<'_>) -> bool {
-        let is_last = |last: L1Id| found.events.iter().rev().any(|event| event.id.l1_id == last.0);
+    fn is_in(&self, stream: usize, found: &UnfinishedScan) -> bool {
+        let is_last = |last: L1Id| found.events.iter().rev().any(|event| event.l1_id == last.0);
         self.events.get(stream).copied().flatten().is_some_and(is_last)
     }
 }
@@ -124,22 +124,21 @@ impl Unfinished<'_> {
         earlier: &LastAcknowledged,
         copies: &mut Vec<PathBuf>,
     ) -> io::Result<Option<(u32, u64)>> {
-        let bytes = self.machine.read(self.path)?;
-        let found = scan(&bytes);
+        let found = UnfinishedScan::read(&mut self.machine.open(self.path, OpenMode::Read)?, &self.header())?;
         let streams = [EventStream::Physics, EventStream::Debug];
         let stream = streams.into_iter().find(|stream| stream_name(*stream) == self.stream).map(place);
-        if found.has_events_behind_damage() || !self.has_right_records(&bytes, &found)? {
+        if found.has_events_behind_damage() || !found.has_right_records {
             let (places, first) = (found.faults.len(), found.faults.first().map(|place| &place.first));
             let file = self.path.display();
             tracing::error!(%file, places, first, "an unfinished file is damaged; its undamaged events are kept");
-            let rebuilt = self.keep_damaged(&bytes, copies).and_then(|()| self.rebuild(&bytes, &found));
+            let rebuilt = self.keep_damaged(copies).and_then(|()| self.rebuild(&found));
             return Ok(self.or_leave(rebuilt));
         }
         if !found.faults.is_empty() && !stream.is_some_and(|stream| earlier.is_in(stream, &found)) {
             // Not necessarily incomplete: the last acknowledged event may be damaged.
             let file = self.path.display();
             tracing::warn!(%file, first = found.faults[0].first, "cuts off the damaged end of a file");
-            if self.or_leave(self.keep_damaged(&bytes, copies)).is_none() {
+            if self.or_leave(self.keep_damaged(copies)).is_none() {
                 return Ok(None);
             }
         }
@@ -148,15 +147,17 @@ impl Unfinished<'_> {
             self.machine.remove(self.path)?;
             return Ok(Some((0, 0)));
         };
-        let (events, end) = (found.events.len() as u32, range(last).end);
+        let (events, end) = (found.events.len() as u32, last.range.end);
         let mut file = self.machine.open(self.path, OpenMode::Write)?;
         // The events are written again, since they may be in the page cache only (`lines::repair`). `finish`
         // synchronises them with the end of the file.
-        file.write_all(&bytes[..end])?;
-        file.set_len(end as u64)?;
-        let writer = AtlasWriter::resume(Vec::new(), events, end as u64);
+        if io::copy(&mut self.input(self.path)?.take(end), &mut file)? < end {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.set_len(end)?;
+        let writer = AtlasWriter::resume(Vec::new(), events, end);
         finish(self.machine, self.path, &mut file, writer, false)?;
-        Ok(Some((events, end as u64)))
+        Ok(Some((events, end)))
     }
 
     /// Returns the result of a step of the repair; `None` after an error. The file stays as it is then. The audit reads it, and
@@ -172,52 +173,51 @@ impl Unfinished<'_> {
         result.inspect_err(log).ok()
     }
 
-    /// Returns true if the records in front of the first event, and in front of each, are those that a logger writes. No
-    /// checksum protects them.
-    fn has_right_records(&self, bytes: &[u8], found: &Scan<'_>) -> io::Result<bool> {
-        let header = file_header(self.config, self.stream, self.number);
-        let mut writer = AtlasWriter::new(Vec::new(), &header).map_err(into_io)?;
-        let mut end = 0;
-        for event in &found.events {
-            let place = range(event);
-            writer.begin_event(place.len()).map_err(into_io)?;
-            if bytes.get(end..place.start) != Some(writer.output().as_slice()) {
-                return Ok(false);
-            }
-            writer.output().clear();
-            end = place.end;
-        }
-        Ok(true)
+    fn header(&self) -> FileHeader {
+        file_header(self.config, self.stream, self.number)
+    }
+
+    /// Opens a file whose bytes are read one after the other.
+    fn input(&self, path: &Path) -> io::Result<BufReader<MachineFile>> {
+        Ok(BufReader::with_capacity(PIECE_BYTES, self.machine.open(path, OpenMode::Read)?))
     }
 
     /// Replaces the file by a finished one with its undamaged events.
-    fn rebuild(&self, bytes: &[u8], found: &Scan<'_>) -> io::Result<(u32, u64)> {
-        let header = file_header(self.config, self.stream, self.number);
-        let mut writer = AtlasWriter::new(Vec::with_capacity(bytes.len()), &header).map_err(into_io)?;
-        for event in &found.events {
-            writer.copy_event(&bytes[range(event)]).map_err(into_io)?;
-        }
-        let size = writer.written_bytes();
-        let finished = writer.finish(&FileEnd::default()).map_err(into_io)?;
+    fn rebuild(&self, found: &UnfinishedScan) -> io::Result<(u32, u64)> {
+        let (header, mut size) = (self.header(), 0);
         // The new file takes the place of the old one at once: at no moment do both count, or none.
-        self.replace(&self.with_extension(REPAIRED), self.path, &finished)?;
+        self.replace(&self.with_extension(REPAIRED), self.path, |file| {
+            let (mut input, mut bytes) = (self.input(self.path)?, Vec::new());
+            let output = BufWriter::with_capacity(PIECE_BYTES, file);
+            let mut writer = AtlasWriter::new(output, &header).map_err(into_io)?;
+            for event in &found.events {
+                bytes.resize((event.range.end - event.range.start) as usize, 0);
+                input.seek(SeekFrom::Start(event.range.start))?;
+                input.read_exact(&mut bytes)?;
+                writer.copy_event(&bytes).map_err(into_io)?;
+            }
+            size = writer.written_bytes();
+            writer.finish(&FileEnd::default()).map_err(into_io)?.flush()
+        })?;
         self.machine.rename(self.path, &self.config.folder.join(header.file_name))?;
         self.machine.sync_folder(&self.config.folder)?;
         Ok((found.events.len() as u32, size))
     }
 
     /// Keeps a copy of the file, which no later start removes, and adds its path to `copies`.
-    fn keep_damaged(&self, bytes: &[u8], copies: &mut Vec<PathBuf>) -> io::Result<()> {
+    fn keep_damaged(&self, copies: &mut Vec<PathBuf>) -> io::Result<()> {
         let mut kept = self.with_extension(DAMAGED);
         for copy in 2_u32.. {
             if !self.machine.exists(&kept)? {
-                self.replace(&self.with_extension(NEW), &kept, bytes)?;
+                self.replace(&self.with_extension(NEW), &kept, |file| {
+                    io::copy(&mut self.input(self.path)?, file).map(drop)
+                })?;
                 tracing::warn!(copy = %kept.display(), "copied a damaged file");
                 copies.push(kept);
                 break;
             }
             // An earlier start may have ended behind this step.
-            if self.machine.read(&kept)? == bytes {
+            if have_same_bytes(self.input(self.path)?, self.input(&kept)?)? {
                 break;
             }
             kept = self.with_extension(&format!("{copy}.{DAMAGED}"));
@@ -231,12 +231,29 @@ impl Unfinished<'_> {
         config.folder.join(format!("{}-{stream}-{number:05}.{extension}", config.process))
     }
 
-    /// Writes `new`, brings it to disk, and gives it the name `path`.
-    fn replace(&self, new: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Creates `new` with `write`, brings it to disk, and gives it the name `path`.
+    fn replace(
+        &self,
+        new: &Path,
+        path: &Path,
+        write: impl FnOnce(&mut MachineFile) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut file = self.machine.open(new, OpenMode::Create)?;
-        file.write_all(bytes)?;
+        write(&mut file)?;
         file.sync_all()?;
         self.machine.rename(new, path)?;
         self.machine.sync_folder(&self.config.folder)
+    }
+}
+
+fn have_same_bytes(mut one: impl BufRead, mut other: impl BufRead) -> io::Result<bool> {
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let len = left.len().min(right.len());
+        if left[..len] != right[..len] || len == 0 {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        one.consume(len);
+        other.consume(len);
     }
 }

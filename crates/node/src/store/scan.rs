@@ -25,11 +25,6 @@ pub(crate) struct DamagedPlace {
 }
 
 impl Scan<'_> {
-    /// Returns true if an undamaged event follows some damage.
-    pub(crate) fn has_events_behind_damage(&self) -> bool {
-        self.faults.first().is_some_and(|place| place.events_before < self.events.len())
-    }
-
     fn note(&mut self, faults: u64, first: String) {
         let events_before = self.events.len();
         match self.faults.last_mut() {
@@ -41,6 +36,11 @@ impl Scan<'_> {
 
 /// Reads all events of a file, behind damage from the next record on. The end record is not needed.
 pub(crate) fn scan(bytes: &[u8]) -> Scan<'_> {
+    scan_at(bytes, 0)
+}
+
+/// The same from the offset `base` of a file on, in front of which are whole records. Places of events are those in `bytes`.
+pub(super) fn scan_at(bytes: &[u8], base: u64) -> Scan<'_> {
     let mut found = Scan::default();
     // The first bytes may be damaged, too: the format is known without them.
     let mut events = Events::with_format(bytes, Format::Atlas);
@@ -55,6 +55,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan<'_> {
                 Err((faults, first)) => found.note(faults, first),
             },
             Some(Err(error)) => {
+                let error = ReadError { offset: base + error.offset, ..error };
                 found.note(1, error.to_string());
                 if !events.resync() {
                     return found;
@@ -64,7 +65,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan<'_> {
     }
 }
 
-/// Returns the place of an event in its file.
+/// Returns the place of an event in the bytes that were scanned.
 pub(super) fn range(event: &Event<'_>) -> std::ops::Range<usize> {
     event.offset as usize..(event.offset + event.size) as usize
 }
