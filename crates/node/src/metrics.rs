@@ -126,6 +126,8 @@ macro_rules! metrics {
 }
 
 type Float = Counter<f64, AtomicU64>;
+/// A gauge that is absent while its value is unknown.
+type OptionalGauge = Family<[(&'static str, &'static str); 0], Gauge>;
 
 metrics! {
     /// 1 while the process takes work, 0 while it stops.
@@ -162,8 +164,8 @@ metrics! {
     journal_failing: Gauge, "journal_failing", "1 while the journal cannot be written and its lines wait in memory: the log names the error", None, ALL;
     /// Bytes of the journal's file, without those that were put aside.
     journal_bytes: Gauge, "journal", "Bytes of the journal's present file", Some(Unit::Bytes), ALL;
-    /// Free bytes of the file system with the journal.
-    journal_free_bytes: Gauge, "journal_free", "Free bytes of the file system with the journal", Some(Unit::Bytes), ALL;
+    /// Free bytes of the file system with the journal; [`Metrics::set_journal_free`] sets it.
+    journal_free_bytes: OptionalGauge, "journal_free", "Free bytes of the file system with the journal", Some(Unit::Bytes), ALL;
     /// Failed writes of TCP's counters.
     tcp_counts_failed: Counter, "tcp_counts_failed", "Times that TCP's counters could not be written to their file, which a result then lacks", None, ALL;
     /// Segments with payload sent by TCP.
@@ -289,6 +291,14 @@ impl Metrics {
                 self.collection.observe(record.at.saturating_since(first_request).as_secs_f64());
             }
             _ => {}
+        }
+    }
+
+    /// Sets the free bytes of the file system with the journal, or removes the metric if they are unknown.
+    pub fn set_journal_free(&self, bytes: Option<u64>) {
+        match bytes {
+            Some(bytes) => level(&self.journal_free_bytes.get_or_create(&[]), bytes),
+            None => self.journal_free_bytes.clear(),
         }
     }
 
@@ -426,6 +436,19 @@ mod tests {
         assert_eq!(lines.len(), OUTCOMES.len(), "{served}");
         assert!(lines.iter().all(|line| line.ends_with(" 0")), "{served}");
         assert!(sample(&Metrics::new("collector-0").text(), "fanin_events_completed").is_empty());
+    }
+
+    /// `FaninJournalDiskFilling` takes 0 for a full disk.
+    #[test]
+    fn free_space_is_not_served_while_it_is_unknown() {
+        let metrics = Metrics::new("logger-0");
+        for free in [None, Some(7), None] {
+            metrics.set_journal_free(free);
+            let served = metrics.text();
+            let lines = sample(&served, "fanin_journal_free_bytes");
+            assert_eq!(lines.len(), usize::from(free.is_some()), "{served}");
+            assert!(lines.iter().all(|line| line.ends_with("} 7")), "{served}");
+        }
     }
 
     /// `FaninFewerTimeoutsThanPredicted` takes a series of 0 for a network without timeouts.

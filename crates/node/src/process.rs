@@ -361,9 +361,7 @@ impl<N: RoleNode> Process<N> {
         self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
         metrics::level(&self.metrics.journal_failing, u64::from(self.journal_fails));
         metrics::level(&self.metrics.journal_bytes, self.journal.size());
-        if let Some(free) = self.free.as_ref().and_then(FreeSpace::bytes) {
-            metrics::level(&self.metrics.journal_free_bytes, free);
-        }
+        self.metrics.set_journal_free(self.free.as_ref().and_then(FreeSpace::bytes));
         self.node.measure(self.now(), &self.metrics);
     }
 
