@@ -1,9 +1,11 @@
 //! The launcher of a world, by the rules of the real one: it kills processes that hang, and stops the system in order.
 
+use std::time::Duration;
+
 use fanin_node::clock::std_duration;
 use fanin_node::config::Role;
 use fanin_node::launch::{
-    ActivitySample, CHECK_INTERVAL, ProcessActivity, STOP_ORDER, StopAction, StoppingProcess, stop_action,
+    ActivitySample, CHECK_INTERVAL, ProcessActivity, ProcessStop, STOP_ORDER, StopAction, StoppingProcess,
     stop_limit,
 };
 
@@ -57,13 +59,15 @@ impl World {
         };
         let mut is_over = true;
         for host in 0..self.children.len() {
-            let limit = stop_limit(std_duration(self.scenario(host).live.drain)).as_nanos() as u64;
+            let limit = stop_limit(std_duration(self.scenario(host).live.drain));
             let child = &mut self.children[host];
             if child.place.role != role {
                 continue;
             }
-            let hasty = self.plan.hasty_stop.filter(|_| role == Role::Supervisor).unwrap_or(limit);
-            let until = *child.stop_until.get_or_insert(now + hasty);
+            let hasty = self.plan.hasty_stop.filter(|_| role == Role::Supervisor);
+            let stop = child.stop.get_or_insert_with(|| {
+                ProcessStop::new(instant(now), hasty.map_or(limit, Duration::from_nanos))
+            });
             let process = StoppingProcess {
                 role,
                 has_ended: child.has_ended,
@@ -71,15 +75,12 @@ impl World {
                 // A process of a world takes its order from its first turn on.
                 is_settled: true,
                 is_restarted: true,
-                is_replaced: child.is_replaced,
             };
-            // A machine without power needs longer than a hasty stop; `STOP_MAX` is its limit.
-            match stop_action(process, process.is_running && now >= until) {
+            match stop.next(instant(now), process, limit) {
                 StopAction::Done => continue,
                 StopAction::Ask => self.ask(host, now),
                 StopAction::Wait => {}
                 StopAction::Replace => {
-                    (child.stop_until, child.is_replaced) = (Some(now + limit), true);
                     self.replaced += 1;
                     self.kill(host, true);
                     self.plan_restart(host);

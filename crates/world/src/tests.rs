@@ -407,6 +407,24 @@ fn a_supervisor_that_is_stopped_at_the_end_is_replaced() {
     }
 }
 
+/// A supervisor that dies just before its time for stopping is over has a restart planned after it. It gets as long again.
+#[test]
+fn a_supervisor_that_dies_at_the_end_of_its_stop_is_started_again() {
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        let (at, limit) = (400_000_000, 2_000_000_000);
+        let death = at + limit - 20_000_000;
+        world.plan.faults = vec![
+            PlannedFault { at, until: death, kind: InjectedFault::Pause(0) },
+            PlannedFault { at: death, until: death + 1_000_000, kind: InjectedFault::Kill(0) },
+        ];
+        world.plan.stop_at = at;
+        world.plan.hasty_stop = Some(limit);
+        (world.plan.is_rolling, world.plan.is_long, world.plan.is_held) = (false, false, false);
+        world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}
+
 /// A collector that dies while its disk is full loses lines of its journal, and no event. `docs/howto/disasters.md` names what
 /// the audit says then.
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use fanin_dataflow::Random;
 use fanin_node::clock::std_duration;
 use fanin_node::config::{Role, System};
-use fanin_node::launch::{ActivityWatch, RestartPlan, hang_limit};
+use fanin_node::launch::{ActivityWatch, ProcessStop, RestartPlan, hang_limit};
 use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
@@ -47,10 +47,8 @@ pub(crate) struct Child {
     pub(crate) has_ended: bool,
     /// True if its machine is lost for good.
     pub(crate) is_lost: bool,
-    /// The end of its time for stopping, once the stop of its role has begun.
-    pub(crate) stop_until: Option<u64>,
-    /// True if it did not stop in time and was started again.
-    pub(crate) is_replaced: bool,
+    /// State of the process's stop, once the stop of its role has begun.
+    pub(crate) stop: Option<ProcessStop>,
     /// True if it was asked to stop in this life.
     is_asked: bool,
     /// True if it is started again when it has ended in order.
@@ -153,8 +151,7 @@ impl World {
             activity: ActivityWatch::new(instant(0)),
             has_ended: false,
             is_lost: false,
-            stop_until: None,
-            is_replaced: false,
+            stop: None,
             is_asked: false,
             restarts: false,
             turns: 0,

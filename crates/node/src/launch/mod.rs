@@ -49,7 +49,7 @@ pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
 pub use standby::StandbyTerms;
-pub use stop::{STOP_ORDER, StopAction, StoppingProcess, stop_action, stop_limit};
+pub use stop::{ProcessStop, STOP_ORDER, StopAction, StoppingProcess, stop_limit};
 
 const TURN: Duration = Duration::from_millis(20);
 /// Interval at which processes are checked and the supervisor's journal is read.
@@ -472,8 +472,7 @@ impl<P: Placement> LiveSystem<P> {
     /// a standby, the other supervisor may finish them instead.
     fn stop_role(&mut self, role: Role, limit: Duration) {
         let places = self.places(role);
-        let mut until = vec![Instant::now() + limit; places.len()];
-        let mut replaced = vec![false; places.len()];
+        let mut stops = vec![ProcessStop::new(Instant::now(), limit); places.len()];
         if role != Role::Supervisor {
             places.iter().for_each(|&place| self.children[place].retire());
         }
@@ -499,9 +498,8 @@ impl<P: Placement> LiveSystem<P> {
                         || child.age(now) >= SETTLE_MAX,
                     // A supervisor that was given up is not needed if the other one runs.
                     is_restarted: self.restart && !(child.is_given_up() && places.len() > 1),
-                    is_replaced: replaced[number],
                 };
-                match stop_action(process, now >= until[number]) {
+                match stops[number].next(now, process, limit) {
                     StopAction::Done => *has_ended = true,
                     StopAction::Ask => {
                         if role == Role::Supervisor || asked.is_none() {
@@ -519,7 +517,6 @@ impl<P: Placement> LiveSystem<P> {
                             ?limit,
                             "killed a supervisor that did not stop; starting it again"
                         );
-                        (until[number], replaced[number]) = (now + limit, true);
                         self.kill(place);
                         // One that waits for the disk is started again when it has ended.
                         if !self.children[place].is_running() {
