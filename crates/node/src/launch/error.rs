@@ -8,8 +8,6 @@ use crate::config::ConfigError;
 
 /// Maximum number of processes on one machine.
 pub const PROCESSES_MAX: u64 = 512;
-/// Maximum time from the start of the processes to the first assigned event.
-pub(super) const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Errors of launching a system.
 #[derive(Debug, thiserror::Error)]
@@ -76,13 +74,15 @@ pub enum LaunchError {
         /// Last lines of the process's log.
         log: String,
     },
-    /// No event was assigned within 60 s.
+    /// No event was assigned in time.
     #[error(
         "no event was assigned within {} s{}; last lines of the logs:\n{logs}",
-        READY_MAX.as_secs(),
+        limit.as_secs(),
         if ended.is_empty() { String::new() } else { format!(", and {ended}") }
     )]
     NotReady {
+        /// Maximum time to the first event.
+        limit: Duration,
         /// The processes that ended meanwhile, with the number of times, in words; empty if none did.
         ended: String,
         /// Last lines of the logs of the supervisor and of processes that report a fault.

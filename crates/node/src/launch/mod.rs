@@ -13,6 +13,7 @@ mod metrics_file;
 mod options;
 mod place;
 mod prepare;
+mod ready;
 mod restart;
 mod standby;
 mod stop;
@@ -36,9 +37,9 @@ use crate::roles::processor::PARENT;
 
 use child::ChildProcess;
 use cpu::cpu_seconds;
-use error::READY_MAX;
 use follow::JournalFollower;
 use prepare::{OURS, absolute, prepare};
+use ready::ready_limit;
 
 pub use activity::{ActivitySample, ActivityWatch, ProcessActivity, hang_limit};
 pub use cpu::ended_cpu_seconds;
@@ -273,7 +274,7 @@ impl<P: Placement> LiveSystem<P> {
     /// Waits until the first event is assigned. Returns `false` if `stop` was set before.
     ///
     /// # Errors
-    /// If a process ends and is not restarted, or if no event is assigned within 60 s.
+    /// If a process ends and is not restarted, or if no event is assigned in time.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, LaunchError> {
         self.wait_ready_with(stop, || Ok(()))
     }
@@ -287,7 +288,8 @@ impl<P: Placement> LiveSystem<P> {
         stop: &AtomicBool,
         check: impl Fn() -> Result<(), E>,
     ) -> Result<bool, E> {
-        let until = Instant::now() + READY_MAX;
+        let limit = ready_limit(&self.system.scenario().supervisor);
+        let until = Instant::now() + limit;
         loop {
             self.follow();
             if self.assigned() > 0 {
@@ -302,7 +304,7 @@ impl<P: Placement> LiveSystem<P> {
             if Instant::now() >= until {
                 let ended = self.ended.iter().map(|(process, ends)| format!("{process} ended {ends} times"));
                 let ended = ended.collect::<Vec<_>>().join(", ");
-                return Err(LaunchError::NotReady { ended, logs: self.complaints() }.into());
+                return Err(LaunchError::NotReady { limit, ended, logs: self.complaints() }.into());
             }
             std::thread::sleep(TURN);
         }
