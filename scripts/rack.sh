@@ -13,7 +13,7 @@ measured=()
 tries_max=3
 scale_given=$(sed -n 's/^scale = //p' scenarios/rack/_rack.toml)
 # Errors of a run on a machine that is too slow for it. A slow machine makes processes and switches hang, but none end.
-too_slow='^error: (no event was assigned within [0-9]+ s;|[0-9]+ fragments are missing, and the readouts did not work all the time'
+too_slow='^error: (no event was assigned within [0-9]+ s$|[0-9]+ fragments are missing, and the readouts did not work all the time'
 too_slow+='|the switch [^ ]+( was not ready within [0-9]+ s|: the switch at .* has not answered for [0-9]+ s))'
 
 say() { printf '%s\n' "$*"; }
@@ -53,7 +53,6 @@ attempt() {
             cat "$out/$name.err" >&2
             exit "$status"
         fi
-        reason=${reason%%; last lines of *}
         ;;
     esac
     reason=${reason#error: }

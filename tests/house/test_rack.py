@@ -63,7 +63,7 @@ def verdicts(run: subprocess.CompletedProcess[str]) -> list[str]:
         (3, "the reason", None, "NOT MEASURED: the reason"),
         (4, "the reason", None, "NOT MEASURED " + TRIED.format("the reason")),
         (4, "", {"scale": 0.25, "reason": REASON}, "NOT VALID " + TRIED.format(REASON)),
-        (1, f"{IDLE} 60 s; last lines of the logs:\nx", None, "NOT MEASURED " + TRIED.format(f"{IDLE} 60 s")),
+        (1, f"{IDLE} 60 s\nLast lines of the logs:\nx", None, "NOT MEASURED " + TRIED.format(f"{IDLE} 60 s")),
         (1, f"7 {HUNG}: readout-3", None, "NOT MEASURED " + TRIED.format(f"7 {HUNG}: readout-3")),
         (1, f"{SILENT} 15 s", None, "NOT MEASURED " + TRIED.format(f"{SILENT} 15 s")),
         (2, f"{UNREADY} 20 s: no", None, "NOT MEASURED " + TRIED.format(f"{UNREADY} 20 s: no")),
@@ -86,7 +86,7 @@ def test_each_measurement_has_a_verdict(
         (1, "7 events were lost, the reason"),
         (2, f"the reason is not that {IDLE} 60 s"),
         (1, f"7 {CRASHED}: the reason"),
-        (1, f"{IDLE} 60 s, and the reason ended 3 times; last lines of the logs:"),
+        (1, f"{IDLE} 60 s, and the reason ended 3 times\nLast lines of the logs:"),
         (1, "the switch tor:0 ended during the run, the reason"),
     ],
 )
@@ -117,7 +117,7 @@ def test_without_namespaces_nothing_is_called_valid(tmp_path: Path) -> None:
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 1, calls
     assert "--place loopback" in calls[0]
-    idle = rack(tmp_path, STATUS="1", LACKING=lacking, ERROR=f"{IDLE} 60 s; last lines of the logs:")
+    idle = rack(tmp_path, STATUS="1", LACKING=lacking, ERROR=f"{IDLE} 60 s\nLast lines of the logs:")
     assert verdicts(idle)[3] == f"loopback: NOT MEASURED: {IDLE} 60 s"
 
 
@@ -157,7 +157,7 @@ def test_the_program_has_these_errors() -> None:
     )
     sources = [f"crates/{file}" for file in files]
     text = "".join((ROOT / source).read_text() for source in sources)
-    assert f'"{IDLE} {{}} s{{}}; last lines of ' in text
+    assert f'"{IDLE} {{}} s{{}}\\nLast lines of ' in text
     assert f'"{{missing}} {HUNG}: ' in text
     assert f'"{{missing}} {CRASHED}: ' in text
     assert '"the switch {name}: {source}"' in text

@@ -51,7 +51,7 @@ pub enum BackgroundError {
         source: io::Error,
     },
     /// A process failed.
-    #[error("{process} ended ({status}); its log:\n{log}")]
+    #[error("{process} ended ({status})\nIts log:\n{log}")]
     Ended {
         /// Name of the process.
         process: String,

@@ -82,7 +82,7 @@ pub enum BarrierError {
         seconds: u64,
     },
     /// A process failed.
-    #[error("{process} ended ({status}); its log:\n{log}")]
+    #[error("{process} ended ({status})\nIts log:\n{log}")]
     Ended {
         /// Name of the process.
         process: String,
@@ -92,7 +92,7 @@ pub enum BarrierError {
         log: String,
     },
     /// The aggregator began no round in time.
-    #[error("{process} began no round within {seconds} s; the log of the first:\n{log}")]
+    #[error("{process} began no round within {seconds} s\nIts log:\n{log}")]
     NotReady {
         /// Name of the process.
         process: String,
@@ -102,7 +102,7 @@ pub enum BarrierError {
         log: String,
     },
     /// Processes missed a deadline.
-    #[error("{processes} {problem}; the log of the first:\n{log}")]
+    #[error("{processes} {problem}\nThe log of the first:\n{log}")]
     Late {
         /// Names of the processes.
         processes: String,

@@ -65,7 +65,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A process ended and is not restarted.
-    #[error("{process} ended ({status}); last lines of its log:\n{log}")]
+    #[error("{process} ended ({status})\nLast lines of its log:\n{log}")]
     Ended {
         /// Name of the process.
         process: String,
@@ -76,7 +76,7 @@ pub enum LaunchError {
     },
     /// No event was assigned in time.
     #[error(
-        "no event was assigned within {} s{}; last lines of the logs:\n{logs}",
+        "no event was assigned within {} s{}\nLast lines of the logs:\n{logs}",
         limit.as_secs(),
         if ended.is_empty() { String::new() } else { format!(", and {ended}") }
     )]
@@ -88,4 +88,23 @@ pub enum LaunchError {
         /// Last lines of the logs of the supervisor and of processes that report a fault.
         logs: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scripts, and the attempts of `fanin run`, show the first line alone.
+    #[test]
+    fn the_first_line_of_an_error_is_its_cause_without_a_log() {
+        let ready = |ended: &str| LaunchError::NotReady {
+            limit: Duration::from_secs(60),
+            ended: ended.to_owned(),
+            logs: "supervisor:\nWARN no readout".to_owned(),
+        };
+        let first = |error: LaunchError| error.to_string().lines().next().map(str::to_owned);
+        assert_eq!(first(ready("")).as_deref(), Some("no event was assigned within 60 s"));
+        let ended = "no event was assigned within 60 s, and readout-0 ended 3 times";
+        assert_eq!(first(ready("readout-0 ended 3 times")).as_deref(), Some(ended));
+    }
 }

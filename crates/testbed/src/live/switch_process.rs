@@ -29,7 +29,7 @@ pub enum SwitchError {
         source: Arc<io::Error>,
     },
     /// The process ended.
-    #[error("the switch {name} ended ({status}); its log:\n{log}")]
+    #[error("the switch {name} ended ({status})\nIts log:\n{log}")]
     Ended {
         /// The switch's name in the scenario's network.
         name: String,

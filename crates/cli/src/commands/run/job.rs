@@ -67,10 +67,8 @@ impl Job<'_> {
         if is_stopped || !failure.is_of_slow_machine() || !self.may_begin_again() {
             return None;
         }
-        let text = failure.to_string();
-        let ends = ["; last lines of the logs:", "; the log of the first:", "\n"];
-        let end = ends.into_iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
-        Some(text[..end].to_owned())
+        // Lines of logs follow the first line.
+        failure.to_string().lines().next().map(str::to_owned)
     }
 
     /// Halves the scale after an attempt that the machine spoilt, and prints the reason.
