@@ -571,7 +571,28 @@ fn an_impossible_network_is_refused_before_it_is_built() {
     let check = fanin(&["run", "--check"]).output().unwrap();
     assert!(matches!(check.status.code(), Some(0 | 3)), "{}", text(&check.stderr));
     let table = text(&check.stdout);
-    for feature in ["CAP_NET_ADMIN", "AF_XDP", "minimum RTO", "BPF programs"] {
+    for feature in ["CAP_NET_ADMIN", "writable /proc/sys", "AF_XDP", "minimum RTO", "BPF programs"] {
         assert!(table.lines().any(|line| line.starts_with(feature)), "{feature} in {table}");
+    }
+}
+
+/// Each host of a network gets kernel settings, so a container whose `/proc/sys` is read-only cannot have one.
+#[test]
+fn a_read_only_proc_sys_is_refused_before_a_network_is_built() {
+    if !privileged() {
+        return;
+    }
+    let script =
+        "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$0\" \"$@\"";
+    for arguments in [&["run", "--check"][..], &["run", "incast", "--quiet"]] {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_fanin")]);
+        let output = command.args(arguments).args(["--place", "namespaces"]).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains("need writable /proc/sys (it is mounted read-only: `mount -o remount"),
+            "{said}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The features of this machine's kernel that a live run can use.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -47,7 +48,7 @@ const fn row(
     (Feature { name, needed_for, how }, look)
 }
 
-const ROWS: [FeatureRow; 15] = [
+const ROWS: [FeatureRow; 16] = [
     row("CAP_NET_ADMIN", "every live network", "this process's capabilities", || {
         capability(CapabilitySet::NET_ADMIN)
     }),
@@ -63,6 +64,9 @@ const ROWS: [FeatureRow; 15] = [
     row("ip", "every live network", "ip -V", || command("ip", &["-V"], "iproute2")),
     row("network namespaces", "a host each", "/proc/self/ns/net", || {
         path("/proc/self/ns/net", "a kernel with CONFIG_NET_NS")
+    }),
+    row("writable /proc/sys", "kernel settings of each host", "a file is opened for writing", || {
+        writable("/proc/sys/net/ipv4/ip_forward")
     }),
     row("AF_XDP", "the software switch's ports", "a socket is made", xdp_socket),
     row("BTF", "BPF techniques", "/sys/kernel/btf/vmlinux", || {
@@ -97,6 +101,35 @@ pub fn check() -> Vec<(Feature, Availability)> {
     ROWS.iter().map(|(feature, look)| (*feature, look())).collect()
 }
 
+/// Returns the privileges and kernel features that this process lacks for namespaces and the switch, each feature with its remedy.
+/// Returns `None` if it has all.
+#[must_use]
+pub fn missing_for_namespaces() -> Option<String> {
+    const NEEDED: [&str; 7] = [
+        "CAP_NET_ADMIN",
+        "CAP_SYS_ADMIN",
+        "CAP_BPF",
+        "ip",
+        "network namespaces",
+        "writable /proc/sys",
+        "AF_XDP",
+    ];
+    let (mut capabilities, mut features) = (Vec::new(), Vec::new());
+    for (Feature { name, .. }, availability) in check() {
+        match availability {
+            Availability::Missing(_) if !NEEDED.contains(&name) => {}
+            // Without a capability, other checks fail as well.
+            Availability::Missing(_) if name.starts_with("CAP_") => capabilities.push(name),
+            Availability::Missing(remedy) => features.push(format!("{name} ({remedy})")),
+            Availability::There(_) => {}
+        }
+    }
+    if !capabilities.is_empty() {
+        return Some(format!("root ({})", capabilities.join(", ")));
+    }
+    (!features.is_empty()).then(|| features.join(", "))
+}
+
 fn capability(wanted: CapabilitySet) -> Availability {
     match capabilities(None) {
         Ok(sets) if sets.effective.contains(wanted) => Availability::There("held".into()),
@@ -127,6 +160,17 @@ fn setting(key: &str, brought_by: &str) -> Availability {
     match fs::read_to_string(Path::new("/proc/sys").join(key)) {
         Ok(value) => Availability::There(format!("now {}", value.trim())),
         Err(_) => Availability::Missing(brought_by.into()),
+    }
+}
+
+/// Opens the file for writing, which changes nothing.
+fn writable(file: &str) -> Availability {
+    match OpenOptions::new().write(true).open(file) {
+        Ok(_) => Availability::There("there".into()),
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Availability::Missing(
+            "it is mounted read-only: `mount -o remount,rw /proc/sys`, or a privileged container".into(),
+        ),
+        Err(error) => Availability::Missing(format!("run as root: {file}: {error}")),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fanin_units::wire;
+use rustix::thread::{CapabilitySet, capabilities};
 use thiserror::Error;
 
 use crate::inside::InsideError;
@@ -142,7 +143,8 @@ impl Lab {
     /// [`BuildError`]; the network is then removed.
     pub fn build(plan: &LabPlan) -> Result<Self, BuildError> {
         check_plan(plan)?;
-        if !rustix::process::geteuid().is_root() {
+        let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+        if !capabilities(None).is_ok_and(|held| held.effective.contains(needed)) {
             return Err(BuildError::NotRoot);
         }
         let run = RunName::new();

@@ -5,7 +5,7 @@
 //! finds the remains of a killed run, and [`clean`] removes them; nothing else is ever touched. [`check`] reports the
 //! features of this machine's kernel, and which parts of Fanin need each missing one.
 //!
-//! Linux only; all but [`check`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
+//! Linux only; all but [`check`], [`missing_for_namespaces`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 
 mod check;
 mod inside;
@@ -24,7 +24,7 @@ mod tap;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 
-pub use check::{Availability, Feature, check};
+pub use check::{Availability, Feature, check, missing_for_namespaces};
 pub use inside::{InsideError, Namespace};
 pub use lab::{BuildError, Lab, LabPlanError};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};

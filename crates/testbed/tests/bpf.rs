@@ -1,6 +1,8 @@
 //! The BPF congestion controls in the running kernel: these need root, and the feature `bpf`.
 #![cfg(feature = "bpf")]
 
+#[path = "../../../tests/privileged.rs"]
+mod privileged;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
@@ -13,17 +15,9 @@ use fanin_testbed::bpf::{LoadError, LoadedControl};
 use fanin_testbed::{
     InterfaceAddress, Lab, LabNode, LabPlan, Namespace, NodeName, Setting, VethPair, VethPort,
 };
+use privileged::privileged;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, socket};
-
-/// Returns true as root; skips the test otherwise.
-fn privileged() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skip::skip("BPF programs need root");
-    }
-    root
-}
 
 /// A source and a sink, joined by a router whose port to the sink carries 100 Mb/s and holds 64 kB.
 fn bottleneck() -> Lab {

@@ -1,5 +1,7 @@
 //! Networks of namespaces in the kernel; these tests need root.
 
+#[path = "../../../tests/privileged.rs"]
+mod privileged;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
@@ -12,15 +14,7 @@ use fanin_testbed::{
     BuildError, InterfaceAddress, Lab, LabNode, LabPlan, LabPlanError, NamespaceRoute, NodeName, Setting,
     VethPair, VethPort, clean, leftovers,
 };
-
-/// Returns true as root; skips the test otherwise.
-fn privileged() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skip::skip("network namespaces need root");
-    }
-    root
-}
+use privileged::privileged;
 
 fn node(name: &str) -> LabNode {
     LabNode::new(NodeName::new(name).unwrap())

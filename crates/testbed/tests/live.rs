@@ -3,6 +3,8 @@
 
 #[path = "../../../tests/hang_guard.rs"]
 mod hang_guard;
+#[path = "../../../tests/privileged.rs"]
+mod privileged;
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
@@ -19,14 +21,13 @@ use fanin_node::config::{PredictedBands, Role};
 use fanin_node::launch::{LiveSystem, Placement, StandbyTerms, SystemLaunch};
 use fanin_testbed::live::{Bench, Part, Placed};
 use hang_guard::HangGuard;
+use privileged::privileged;
 
 const AGGREGATOR: Part = Part::Barrier(BarrierRole::Aggregator);
 
-/// The program `fanin`, built with this test; skips the test without root or the program.
+/// The program `fanin`, built with this test; skips the test without the program, or where no network can be made.
 fn program() -> Option<PathBuf> {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skip::skip("network namespaces need root");
+    if !privileged() {
         return None;
     }
     let own = std::env::current_exe().unwrap();

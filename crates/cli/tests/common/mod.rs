@@ -3,11 +3,14 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "each file of tests is a crate of its own and uses a part of this"
 )]
 
 #[path = "../../../../tests/hang_guard.rs"]
 pub(crate) mod hang_guard;
+#[path = "../../../../tests/privileged.rs"]
+mod privileged;
 #[path = "../../../../tests/skip.rs"]
 pub mod skip;
 
@@ -17,6 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hang_guard::HangGuard;
+
+pub(crate) use privileged::privileged;
 
 /// The command, ready to be started with other pipes.
 pub fn command(arguments: &[&str]) -> Command {
@@ -123,17 +128,6 @@ impl Drop for Folder {
         // The system cleans files that cannot be removed.
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-/// Returns true as root; skips the test otherwise.
-pub fn privileged() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let root =
-        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
-    if !root {
-        skip::skip("network namespaces need root");
-    }
-    root
 }
 
 /// Held by a test while its network works: two networks at once would disturb each other's times.

@@ -3,6 +3,8 @@
 
 #[path = "../../../../tests/hang_guard.rs"]
 mod hang_guard;
+#[path = "../../../../tests/privileged.rs"]
+mod privileged;
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
@@ -23,17 +25,10 @@ use fanin_units::{Bytes, Rate};
 use hang_guard::HangGuard;
 use rustix::net::sockopt::set_tcp_congestion;
 
+pub(crate) use privileged::privileged;
+
 /// Port at which senders listen.
 pub const PORT: u16 = 4100;
-
-/// Returns true as root; skips the test otherwise.
-pub fn privileged() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skip::skip("namespaces and BPF programs need root");
-    }
-    root
-}
 
 pub fn address(host: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 83, 0, host as u8 + 1)

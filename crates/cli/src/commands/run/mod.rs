@@ -14,7 +14,7 @@ use std::path::Path;
 
 use fanin_scenario::Loaded;
 use fanin_testbed::live::LiveRefusal;
-use fanin_testbed::{Availability, check, clean};
+use fanin_testbed::{Availability, check, clean, missing_for_namespaces};
 
 pub(crate) use crate::commands::run::arguments::Arguments;
 use crate::commands::run::arguments::Place;
@@ -93,7 +93,7 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
 
 /// Chooses between namespaces and the loopback; prints once why namespaces are not possible.
 fn choose(arguments: &Arguments) -> Result<bool, Failure> {
-    let missing = missing();
+    let missing = missing_for_namespaces();
     match arguments.wanted_place() {
         Place::Loopback => Ok(false),
         Place::Namespaces => missing.map_or(Ok(true), |missing| Err(Failure::NoNamespaces { missing })),
@@ -109,20 +109,6 @@ fn choose(arguments: &Arguments) -> Result<bool, Failure> {
             Ok(missing.is_none())
         }
     }
-}
-
-/// Returns the privileges and kernel features that namespaces and the switch need and this process lacks; `None` if it has all.
-fn missing() -> Option<String> {
-    const NEEDED: [&str; 6] =
-        ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF", "ip", "network namespaces", "AF_XDP"];
-    let found = check();
-    let lacking =
-        found.iter().filter(|(feature, verdict)| NEEDED.contains(&feature.name) && !verdict.is_there());
-    let names: Vec<&str> = lacking.map(|(feature, _)| feature.name).collect();
-    if names.iter().any(|name| name.starts_with("CAP_")) {
-        return Some(format!("root ({})", names.join(", ")));
-    }
-    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Prints the features. A place limits those that must be there to the ones that every run in this place needs.
@@ -151,7 +137,9 @@ fn print_features(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.wanted_place() {
         Place::Auto if !is_complete => Err(Failure::Incomplete),
         Place::Auto | Place::Loopback => Ok(()),
-        Place::Namespaces => missing().map_or(Ok(()), |missing| Err(Failure::NoNamespaces { missing })),
+        Place::Namespaces => {
+            missing_for_namespaces().map_or(Ok(()), |missing| Err(Failure::NoNamespaces { missing }))
+        }
     }
 }
 
