@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 # A path that exists only on one person's machine.
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home/\w+|Users/\w+|work)/[\w.-]")
 LINES_MAX = 600
@@ -86,13 +88,40 @@ def test_rust_tests_skip_by_the_shared_function_only(root: Path) -> None:
     assert not wrong, f"a test that cannot run calls `skip` of tests/skip.rs: {wrong}"
 
 
+# Reads the time since an instant, or the time on a processor.
+ELAPSED = r"\belapsed\(\)|\bcpu_(?:us|ms|ns|seconds)\b"
+
+
+def asserts_on_elapsed_time(rust: str) -> bool:
+    """Return whether an assertion names an elapsed or processor time, or a variable made from one."""
+    for function in re.split(r"\bfn ", rust):
+        timed, found = [ELAPSED], 0
+        while found != len(timed):
+            found = len(timed)
+            bound = re.findall(rf"\blet (?:mut )?(\w+)[^=;]*=[^;]*?(?:{'|'.join(timed)})", function)
+            timed += sorted({rf"\b{name}\b" for name in bound} - set(timed))
+        if re.search(rf"\bassert\w*!\([^;]*?(?:{'|'.join(timed)})", function):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("rust", "found"),
+    [
+        ("assert!(start.elapsed() < MAX);", True),
+        ("let rate = 2 + began.elapsed().as_secs();\nlet all = 3 * rate;\nassert!(lost + all > 5);", True),
+        ('let cpu_us = after.cpu_us;\nlet each = cpu_us / 3;\nassert!(each < MAX, "{each}");', True),
+        ("let each = start.elapsed();\nprint(each);\nassert!(lost == 0);", False),
+        ("let each = start.elapsed();\n}\nfn other() {\nlet each = 1;\nassert!(each == 1);", False),
+    ],
+)
+def test_an_assertion_on_elapsed_time_is_found(rust: str, found: bool) -> None:
+    assert asserts_on_elapsed_time(rust) == found
+
+
 def test_rust_tests_assert_nothing_on_elapsed_time(root: Path) -> None:
-    assertion = re.compile(r"\bassert\w*!\([^;]*?elapsed\(\)")
-    wrong = [
-        str(path.relative_to(root))
-        for path in root.glob("crates/**/*.rs")
-        if assertion.search(path.read_text())
-    ]
+    files = root.glob("crates/**/*.rs")
+    wrong = [str(path.relative_to(root)) for path in files if asserts_on_elapsed_time(path.read_text())]
     assert not wrong, f"a loop that waits calls `HangGuard::check` of tests/hang_guard.rs: {wrong}"
 
 
