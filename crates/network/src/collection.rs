@@ -24,8 +24,8 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Makes the collection of a whole event with `payload` on each host. For a collection in steps, the fragments up
-    /// to the last step count.
+    /// Makes the collection of a whole event with `payload` on each host. For a collection in steps, these
+    /// are the readouts of all steps.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -54,8 +54,8 @@ impl Collection {
     /// Number of hosts that answer for a complete event.
     pub fn hosts(scenario: &Scenario, roles: &Roles) -> u64 {
         let workload = &scenario.workload;
-        let fraction = workload.steps.last().map_or(workload.fraction, |step| step.fraction);
-        fraction.ceil_of(Self::asked(workload.kind, roles.readouts.len() as u64))
+        let readouts = Self::asked(workload.kind, roles.readouts.len() as u64);
+        workload.step_parts(readouts).iter().map(|part| part.readouts).sum()
     }
 
     /// Number of hosts that a collector may ask, of all `readouts`: all but its own, where both are on one host.

@@ -307,22 +307,20 @@ fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, 
 }
 
 fn steps(s: &Scenario, senders: u64) -> Vec<PlannedStep> {
-    if s.is_barrier() || s.workload.steps.is_empty() {
-        let share = if s.is_barrier() { Ratio::ONE } else { s.workload.fraction };
-        let answers = share.ceil_of(senders);
-        return vec![PlannedStep { name: "collection".to_owned(), answers, reach: Ratio::ONE }];
+    let whole = |answers| vec![PlannedStep { name: "collection".to_owned(), answers, reach: Ratio::ONE }];
+    if s.is_barrier() {
+        return whole(senders);
     }
-    let (mut before, mut reach) = (0, Ratio::ONE);
-    let mut steps = Vec::new();
-    for step in &s.workload.steps {
-        // The fraction of a step is the share that is collected by the step's end.
-        let by_its_end = step.fraction.ceil_of(senders);
-        let answers = by_its_end.saturating_sub(before);
-        steps.push(PlannedStep { name: step.name.clone(), answers, reach });
-        before = by_its_end;
-        reach = Ratio::new(step.accept.checked_of(reach.get()).unwrap_or(0));
+    let parts = s.workload.step_parts(senders);
+    if s.workload.steps.is_empty() {
+        return whole(parts[0].readouts);
     }
-    steps
+    let planned = |(step, part): (&fanin_scenario::Step, fanin_scenario::StepPart)| PlannedStep {
+        name: step.name.clone(),
+        answers: part.readouts,
+        reach: part.reach,
+    };
+    s.workload.steps.iter().zip(parts).map(planned).collect()
 }
 
 /// Computes the mean time that a unit works on an event.

@@ -10,7 +10,7 @@ use fanin_dataflow::{
 };
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
-use crate::{Arrivals, BackgroundKind, Scenario, ShapingMethod, WorkloadKind};
+use crate::{Arrivals, BackgroundKind, Scenario, ShapingMethod, Step, StepPart, WorkloadKind};
 
 /// An error: a number of the scenario is too large for the state machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,8 @@ pub fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
 /// If the scenario has no collectors.
 pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result<CollectorConfig, TooMany> {
     let (readouts, collectors) = (fragments.len() as u64, scenario.collectors_total());
+    // A readout without fragments, such as the one on the collector's own host, is not asked.
+    let asked = fragments.iter().filter(|&&fragments| fragments > 0).count() as u64;
     Ok(CollectorConfig {
         units: small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?,
         readouts: fragments,
@@ -122,7 +124,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
-        model: UnitModel::Steps(steps(scenario)),
+        model: UnitModel::Steps(steps(scenario, asked)),
         clear: None,
         ..CollectorConfig::default()
     })
@@ -224,25 +226,30 @@ pub fn request_size(scenario: &Scenario) -> AnswerSize {
     }
 }
 
-/// Returns the steps of a collection: `workload.steps`, or one step over `workload.fraction`.
-pub fn steps(scenario: &Scenario) -> Vec<CollectionStep> {
-    let collect = |fraction: Ratio| {
-        if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }
+/// Returns the steps of a collection from `readouts` readouts that a collector may ask: `workload.steps`, or one step over
+/// `workload.fraction`.
+pub fn steps(scenario: &Scenario, readouts: u64) -> Vec<CollectionStep> {
+    let workload = &scenario.workload;
+    let collect = |(share, part): (Ratio, StepPart)| {
+        // Rounded up, this share of fewer than a million readouts is the part's number.
+        let more = Ratio::new(part.readouts * 1_000_000 / readouts.max(1));
+        if share == Ratio::ONE { Selection::Rest } else { Selection::Readouts(more) }
     };
-    if scenario.workload.steps.is_empty() {
+    let parts = workload.step_parts(readouts);
+    if workload.steps.is_empty() {
         let collectors = &scenario.collectors;
         return vec![CollectionStep {
-            collect: collect(scenario.workload.fraction),
+            collect: collect((workload.fraction, parts[0])),
             processing_time: delay(collectors.processing_time, collectors.processing_time_sd),
             accept: scenario.logger.accept,
         }];
     }
-    let step = |step: &crate::types::Step| CollectionStep {
-        collect: collect(step.fraction),
+    let step = |(step, part): (&Step, StepPart)| CollectionStep {
+        collect: collect((step.fraction, part)),
         processing_time: Delay::Constant(step.processing_time),
         accept: step.accept,
     };
-    scenario.workload.steps.iter().map(step).collect()
+    workload.steps.iter().zip(parts).map(step).collect()
 }
 
 #[cfg(test)]
@@ -259,13 +266,35 @@ mod tests {
     #[test]
     fn a_scenario_without_steps_has_one_step() {
         let whole = scenario(&["collectors.processing_time=3 ms", "collectors.processing_time_sd=0 s"]);
-        let [step] = &steps(&whole)[..] else { panic!("{:?}", steps(&whole)) };
+        let [step] = &steps(&whole, 160)[..] else { panic!("{:?}", steps(&whole, 160)) };
         assert!(matches!(step.collect, Selection::Rest));
         assert_eq!(step.processing_time, Delay::Constant(Duration::from_millis(3)));
         let half = scenario(&["workload.fraction=0.5"]);
-        assert!(
-            matches!(steps(&half)[0].collect, Selection::Readouts(share) if share == half.workload.fraction)
-        );
+        assert_eq!(steps(&half, 160)[0].collect, Selection::Readouts(half.workload.fraction));
+    }
+
+    #[test]
+    fn a_step_asks_what_its_share_lacks() {
+        let three = scenario(&[
+            "workload.steps=[{ name = \"A\", fraction = 0.1, processing_time = \"1 ms\", accept = 1 }, \
+            { name = \"B\", fraction = 0.5, processing_time = \"1 ms\", accept = 1 }, \
+            { name = \"C\", fraction = 1, processing_time = \"1 ms\", accept = 1 }]",
+        ]);
+        let collected = |readouts| -> Vec<_> {
+            let counts = |selection: Selection| match selection {
+                Selection::Readouts(share) => Some(share.ceil_of(readouts)),
+                _ => None,
+            };
+            steps(&three, readouts).into_iter().map(|step| counts(step.collect)).collect()
+        };
+        // A tenth is 16, and half is 80. Of 147, they are 15 and 74.
+        assert_eq!(collected(160), [Some(16), Some(64), None]);
+        assert_eq!(collected(147), [Some(15), Some(59), None]);
+        for readouts in [1, 7, 999, 65_535] {
+            let parts = three.workload.step_parts(readouts);
+            let counts = parts.iter().map(|part| Some(part.readouts)).take(2);
+            assert!(counts.eq(collected(readouts)[..2].iter().copied()), "{readouts}");
+        }
     }
 
     #[test]

@@ -95,8 +95,9 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
         let error = std::io::Error::new(error.kind(), format!("{program:?}: {error}"));
         return Err(ProcessError::Own { failure: "cannot run live.processor", error });
     }
-    let steps = fanin_scenario::machines::steps(system.scenario());
-    let seed = system.scenario().run.seed;
+    let scenario = system.scenario();
+    let steps = fanin_scenario::machines::steps(scenario, scenario.readout.hosts.into());
+    let seed = scenario.run.seed;
     Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
 

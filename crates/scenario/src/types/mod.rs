@@ -37,7 +37,7 @@ pub use transport::{
     CongestionControl, CongestionFacts, CreditPolicy, DctcpSettings, DiatcpSettings, M21Charge,
     M21tcpSettings, Profile, SirdSettings, SwiftSettings, Transport, WindowState,
 };
-pub use workload::{Step, Workload, WorkloadKind};
+pub use workload::{Step, StepPart, Workload, WorkloadKind};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

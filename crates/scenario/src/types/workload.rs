@@ -53,6 +53,33 @@ pub struct Workload {
     pub deadline: Duration,
 }
 
+/// A step's part of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepPart {
+    /// Number of readouts that the step asks.
+    pub readouts: u64,
+    /// Share of the events that reach the step.
+    pub reach: Ratio,
+}
+
+impl Workload {
+    /// Returns the part of each step, with `readouts` that a collector may ask. A step asks up to its share of them, rounded
+    /// up, without those of earlier steps. Without `steps` there is one, over `fraction`.
+    pub fn step_parts(&self, readouts: u64) -> Vec<StepPart> {
+        let steps = self.steps.iter().map(|step| (step.fraction, step.accept));
+        let whole = self.steps.is_empty().then_some((self.fraction, Ratio::ONE));
+        let (mut before, mut reach) = (0, Ratio::ONE);
+        let part = |(share, accept): (Ratio, Ratio)| {
+            let by_its_end = share.ceil_of(readouts);
+            let part = StepPart { readouts: by_its_end.saturating_sub(before), reach };
+            before = by_its_end;
+            reach = Ratio::new(accept.checked_of(reach.get()).unwrap_or(0));
+            part
+        };
+        steps.chain(whole).map(part).collect()
+    }
+}
+
 impl Default for Workload {
     fn default() -> Self {
         Self {
