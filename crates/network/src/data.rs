@@ -344,8 +344,7 @@ impl Flow<'_> {
             if links(&from.inputs) > links(&queue.inputs) {
                 queue.inputs.clone_from(&from.inputs);
             }
-            let ring = network.switches[like].settings.daqring.rate;
-            if has_rings && !ring.is_zero() {
+            if let Some(ring) = network.ring_rate(port).filter(|_| has_rings) {
                 leaves = leaves.min(ring);
             }
         }

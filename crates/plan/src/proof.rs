@@ -104,9 +104,9 @@ fn is_present(system: &SystemFigures, kind: &SwitchKind) -> bool {
 fn no_copies(s: &Scenario, system: &SystemFigures, all: &InFlight) -> Result<(), String> {
     let rings = system.classes.iter().filter_map(|class| {
         let queue = class.queue.as_ref().filter(|queue| queue.has_rings)?;
-        Some(system.switches[queue.switch].settings.daqring.rate).filter(|rate| !rate.is_zero())
+        system.switches[queue.switch].settings.daqring.rate_below(system.slowest)
     });
-    let slowest = rings.min().unwrap_or(system.slowest).min(system.slowest);
+    let slowest = rings.min().unwrap_or(system.slowest);
     let last_hop = slowest.checked_time_to_send(bytes(all.total));
     let sent = last_hop.and_then(|time| time.checked_add(system.rtt.value));
     let t = &s.transport;

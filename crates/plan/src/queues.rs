@@ -89,11 +89,8 @@ fn judge(
     quantile: Ratio,
 ) -> Queue {
     let switch = place.switch;
-    let outflow = if place.has_rings && !switch.daqring.rate.is_zero() {
-        place.outflow.min(switch.daqring.rate)
-    } else {
-        place.outflow
-    };
+    let ring = switch.daqring.rate_below(place.outflow).filter(|_| place.has_rings);
+    let outflow = ring.unwrap_or(place.outflow);
     let overhead = switch.frame_overhead.checked_mul(burst.packets.get()).unwrap_or(Bytes::MAX);
     let each = part_of(burst.frames.value.saturating_add(overhead), place);
     let bursts = bursts_at_once(system, place, each, outflow);

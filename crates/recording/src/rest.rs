@@ -163,13 +163,11 @@ impl Finished<'_> {
         during: [u64; 2],
     ) -> Option<FullestOutput> {
         let outputs = way.iter().filter_map(|&port| {
-            let kind = self.network.switch(self.network.source(port))?;
-            let link = self.network.link(port).rate;
-            let shaped = kind.settings.daqring.rate;
-            let ring =
-                ring.filter(|_| kind.settings.buffering.has_rings() && !shaped.is_zero() && shaped < link);
+            self.network.switch(self.network.source(port))?;
+            let limited = ring.zip(self.network.ring_rate(port));
             let is_last = Some(&port) == way.last();
-            let rate = if ring.is_some() { shaped } else { link };
+            let rate = limited.map_or(self.network.link(port).rate, |(_, rate)| rate);
+            let ring = limited.map(|(host, _)| host);
             let queue_bytes = match ring {
                 Some(host) => self.ring_during(port, host, during),
                 None => self.queue_during(port, during),

@@ -24,12 +24,8 @@ impl RingLimit {
     pub(super) fn of(network: &Network, roles: &Roles, place: usize, ports: &[PortIndex]) -> Option<Self> {
         // In a hybrid, the switch with the rings is on a detour.
         let &[port] = ports else { return None };
-        let settings = &network.switch(network.source(port))?.settings;
-        let rings = &settings.daqring;
-        let is_limit = settings.buffering.has_rings() && !rings.rate.is_zero();
-        if roles.software.is_some() || !is_limit || rings.rate >= network.link(port).rate {
-            return None;
-        }
+        let rate = network.ring_rate(port).filter(|_| roles.software.is_none())?;
+        let rings = &network.switch(network.source(port))?.settings.daqring;
         let collector = ("collector", place as u32);
         if !(0..roles.readouts.len() as u32).all(|readout| rings.names(("readout", readout), collector)) {
             return None;
@@ -37,6 +33,6 @@ impl RingLimit {
         let framing = network.framing;
         let frame = u64::from(network.frame_bytes - framing.stored_bytes + framing.link_bytes);
         let ahead = rings.burst.get().checked_add(frame)?;
-        Some(Self { rate: rings.rate, ahead: rings.rate.checked_time_to_send(Bytes::new(ahead))? })
+        Some(Self { rate, ahead: rate.checked_time_to_send(Bytes::new(ahead))? })
     }
 }

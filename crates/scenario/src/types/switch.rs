@@ -227,6 +227,11 @@ pub struct Daqrings {
 }
 
 impl Daqrings {
+    /// Returns the rate limit of each ring at a port of this rate; `None` if there is none below it.
+    pub fn rate_below(&self, port: Rate) -> Option<Rate> {
+        (!self.rate.is_zero() && self.rate < port).then_some(self.rate)
+    }
+
     /// Returns true if a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.
     pub fn names(&self, from: (&str, u32), to: (&str, u32)) -> bool {
         let fits = |pattern: &str, (kind, number): (&str, u32)| match pattern.trim().split_once(':') {
