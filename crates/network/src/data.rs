@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fanin_scenario::{FlowDistribution, Scenario};
+use fanin_scenario::Scenario;
 use fanin_units::{Duration, Rate, Ratio};
 
 use crate::alike::{colours, first_colours};
@@ -178,14 +178,12 @@ impl Flow<'_> {
     /// number of its sources, and the longest path.
     fn follow(&mut self, index: u32, members: u64) -> Result<(u64, PathTime), NetworkError> {
         let to = self.roles.collectors[index as usize];
-        let number = match self.scenario.is_barrier() {
+        let host = match self.scenario.is_barrier() {
             true => 0,
-            false => u64::from(collector_host(self.roles.readouts.len() as u32, index)),
+            false => collector_host(self.roles.readouts.len() as u32, index),
         };
-        let spread = match self.scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Ecmp(0),
-            FlowDistribution::PerDestination => Spread::PerDestination(number),
-        };
+        // With ECMP the data divide among all ports, whatever the flow.
+        let spread = Spread::of(self.scenario.network.flow_distribution, 0, host);
         self.at.clear();
         self.at.resize(self.network.nodes.len(), Inflow::default());
         let mut by_distance: Vec<Vec<NodeIndex>> = Vec::new();

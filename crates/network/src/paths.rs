@@ -1,5 +1,6 @@
 //! The paths that frames take through a network.
 
+use fanin_scenario::FlowDistribution;
 use fanin_units::mix;
 
 use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex, reverse};
@@ -14,6 +15,14 @@ pub enum Spread {
 }
 
 impl Spread {
+    /// Returns the choice of the flow with this number to the host with number `host`.
+    pub(crate) fn of(distribution: FlowDistribution, flow: u64, host: u32) -> Self {
+        match distribution {
+            FlowDistribution::Ecmp => Self::Ecmp(flow),
+            FlowDistribution::PerDestination => Self::PerDestination(host.into()),
+        }
+    }
+
     /// Chooses one of `choices` equally short ways that leave a node.
     ///
     /// # Panics

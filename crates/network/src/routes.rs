@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use fanin_scenario::{Daqrings, FlowDistribution, Scenario, Topology};
+use fanin_scenario::{Daqrings, Scenario, Topology};
 
 use crate::topology::Roles;
 use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread, reverse};
@@ -86,10 +86,8 @@ fn find<E: From<NetworkError>>(
         }
         let connection = &connections[number];
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
-        let spread = match scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Ecmp(2 * number as u64 + side as u64),
-            FlowDistribution::PerDestination => Spread::PerDestination(u64::from(connection.hosts[1 - side])),
-        };
+        let flow = 2 * number as u64 + side as u64;
+        let spread = Spread::of(scenario.network.flow_distribution, flow, connection.hosts[1 - side]);
         let mut ring = ring_of(connection, side);
         path.clear();
         if from == to {
