@@ -130,8 +130,8 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     let is_warm = scenario.transport.window_state == WindowState::Warm;
     let warm_response = is_warm.then_some(scenario.readout.response_delay);
     let mut engine = Engine::new(network, config, warm_response, seed)?;
-    let own = scenario.connections_total() - scenario.background_connections();
-    engine.set_background(stack(&scenario.background_transport())?, 2 * own as u32);
+    let own = connections.len() as u32 - scenario.background_connections() as u32;
+    engine.set_background(stack(&scenario.background_transport())?, 2 * own);
     let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
     let techniques = if is_connected {
         assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections");

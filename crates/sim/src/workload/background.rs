@@ -57,7 +57,7 @@ impl<W: MeasuredWorkload> WithBackground<W> {
             let sender = connections[connection as usize].hosts[1];
             sources[sender as usize].add(connection, BackgroundSource::new(traffic, seed));
         }
-        let first_end = 2 * (scenario.connections_total() - scenario.background_connections()) as EndIndex;
+        let first_end = 2 * own.connections(roles).len() as EndIndex;
         let own_outbox = HostOutbox::default();
         Ok(Self { own, own_outbox, connections, first_end, sources, completed: Vec::new() })
     }
