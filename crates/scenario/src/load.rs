@@ -13,7 +13,7 @@ use crate::errors::{Errors, Problem, Warnings};
 use crate::presets::{Preset, preset, presets};
 use crate::reference::keys;
 use crate::tree::{self, Origin, SourcePlace, SourceText, TomlNode, TomlTable, Value};
-use crate::types::{Scenario, profile_defaults};
+use crate::types::{Scenario, profile_defaults, shaping};
 
 /// Longest chain of files that extend one another; a longer one counts as a circle.
 const EXTENDS_MAX: usize = 16;
@@ -414,16 +414,11 @@ fn derive(tree: &mut TomlTable) {
         let origin = Origin::Derived("transport.mtu less 40 B of headers");
         tree.fill("transport.mss", Value::String(mss.to_string()), &origin);
     }
-    if tree.find("shaping.credits").is_some() {
-        let origin = Origin::Derived("because shaping.credits is set");
-        tree.fill("shaping.method", Value::String("credits".to_owned()), &origin);
-    }
-    if let Some(Value::String(method)) = tree.find("shaping.method").map(|node| &node.value)
-        && method == "paced-credits"
-    {
-        // Paced credits learn an event's size from its first answers.
-        let origin = Origin::Derived("by shaping.method");
-        tree.fill("shaping.discipline", Value::String("smallest-remaining".to_owned()), &origin);
+    for &(key, given, to, value, words) in shaping::FOLLOWS {
+        let has = |node: &TomlNode, text| matches!(&node.value, Value::String(own) if own == text);
+        if tree.find(key).is_some_and(|node| given.is_none_or(|text| has(node, text))) {
+            tree.fill(to, Value::String(value.to_owned()), &Origin::Derived(words));
+        }
     }
     fill_defaults(tree, "", &defaults);
 }

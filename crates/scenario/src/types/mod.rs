@@ -8,7 +8,7 @@ mod live;
 mod network;
 mod roles;
 mod run;
-mod shaping;
+pub(crate) mod shaping;
 mod switch;
 mod transport;
 mod workload;

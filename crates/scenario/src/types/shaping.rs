@@ -29,6 +29,20 @@ impl ShapingMethod {
     }
 }
 
+/// Defaults that follow from another key: that key, its value (`None`: any), the key that follows with its value, and the
+/// reason.
+pub(crate) const FOLLOWS: &[(&str, Option<&str>, &str, &str, &str)] = &[
+    ("shaping.credits", None, "shaping.method", "credits", "because shaping.credits is set"),
+    // Paced credits learn an event's size from its first answers.
+    (
+        "shaping.method",
+        Some("paced-credits"),
+        "shaping.discipline",
+        "smallest-remaining",
+        "by shaping.method",
+    ),
+];
+
 /// The central arbiter (thesis §6.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
