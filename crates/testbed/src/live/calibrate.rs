@@ -177,13 +177,15 @@ fn flat<T>(result: Result<std::io::Result<T>, crate::InsideError>) -> Result<T, 
 }
 
 /// Returns the rate that a system at full scale requires of the machine: payload in bit/s, counted once in each switch.
-pub fn demand(scenario: &Scenario) -> f64 {
-    let link = scenario.link.rate.get() as f64;
-    let switches = switches(scenario) as f64;
+///
+/// # Panics
+/// If the network is not the scenario's.
+pub fn demand(scenario: &Scenario, network: &LiveNetwork) -> f64 {
+    let most = network.data_rate_max(scenario);
+    let switches = network.switches_passed() as f64;
     if scenario.is_barrier() {
-        return link * switches;
+        return most * switches;
     }
-    let most = link * scenario.collectors_total() as f64;
     let background = match machines::background(scenario) {
         None => 0.0,
         Some(traffic) if traffic.has_ends() => most * scenario.background.load.as_f64(),
@@ -192,32 +194,38 @@ pub fn demand(scenario: &Scenario) -> f64 {
     let events = if scenario.supervisor.arrivals == Arrivals::OnDemand {
         most
     } else {
-        8.0 * fragment_bytes(scenario)
-            * scenario.fragments_total() as f64
-            * scenario.supervisor.rate.as_hertz_f64()
+        // Only events that an earlier step accepts reach a step.
+        let parts = network.step_parts(scenario);
+        let answers: f64 = parts.iter().map(|part| part.reach.as_f64() * part.readouts as f64).sum();
+        8.0 * answer_bytes(scenario) * answers * scenario.supervisor.rate.as_hertz_f64()
     };
     (events + background).min(most) * switches
 }
 
-/// Returns the smallest time of a collection, in seconds: the time of its data on the collector's link, without headers.
-pub fn least_collection_s(scenario: &Scenario) -> f64 {
+/// Returns the smallest time of a collection, in seconds: the time of its data on the collector's link, without headers. With
+/// steps it is that of the first one, after which an event may be rejected.
+///
+/// # Panics
+/// If the network is not the scenario's.
+pub fn least_collection_s(scenario: &Scenario, network: &LiveNetwork) -> f64 {
     let bytes = if scenario.is_barrier() {
         machines::request_size(scenario).block(scenario.workload.senders).get() as f64
     } else {
-        fragment_bytes(scenario) * scenario.fragments_total() as f64
+        answer_bytes(scenario) * network.step_parts(scenario)[0].readouts as f64
     };
-    8.0 * bytes / scenario.link.rate.get() as f64
+    8.0 * bytes / network.last_rate(scenario).get() as f64
 }
 
-/// Returns the mean size of an event; `None` if the fragment sizes have no known mean.
-pub(super) fn event_bytes(scenario: &Scenario) -> Option<Bytes> {
-    let bytes = mean_fragment_bytes(scenario)? * scenario.fragments_total() as f64;
+/// Returns the mean payload of a readout's answer; `None` if the fragment sizes have no known mean.
+pub(super) fn answer_payload(scenario: &Scenario) -> Option<Bytes> {
+    let bytes = mean_fragment_bytes(scenario)? * f64::from(scenario.readout.fragments_per_host);
     Some(Bytes::new(bytes as u64))
 }
 
-/// Returns the mean fragment size in bytes. Without a known mean, returns a very large size, so that links count as full.
-fn fragment_bytes(scenario: &Scenario) -> f64 {
-    mean_fragment_bytes(scenario).unwrap_or(f64::MAX)
+/// Returns the mean payload of a readout's answer in bytes. Without a known mean, returns a very large size, so that links count
+/// as full.
+fn answer_bytes(scenario: &Scenario) -> f64 {
+    mean_fragment_bytes(scenario).unwrap_or(f64::MAX) * f64::from(scenario.readout.fragments_per_host)
 }
 
 fn mean_fragment_bytes(scenario: &Scenario) -> Option<f64> {
@@ -235,17 +243,15 @@ fn mean_fragment_bytes(scenario: &Scenario) -> Option<f64> {
     mean.map(|bytes| bytes.get() as f64)
 }
 
-/// Returns the number of switches on an answer's path; one if the network cannot be built.
-fn switches(scenario: &Scenario) -> u64 {
-    LiveNetwork::of(scenario).map_or(1, |network| network.switches_passed() as u64)
-}
-
 impl Capacity {
     /// Returns the largest scale at which `scenario` stays below this machine's capacity, with headroom; at least 0.001.
-    pub fn largest(self, scenario: &Scenario) -> Ratio {
+    ///
+    /// # Panics
+    /// If the network is not the scenario's.
+    pub fn largest(self, scenario: &Scenario, network: &LiveNetwork) -> Ratio {
         let share = if scenario.is_barrier() { SHARE_BARRIER } else { SHARE_BUILDING };
-        let by_load = share * self.bits_per_s / demand(scenario);
-        let by_link = LAST_HOP_MAX as f64 / scenario.link.rate.get() as f64;
+        let by_load = share * self.bits_per_s / demand(scenario, network);
+        let by_link = LAST_HOP_MAX as f64 / network.last_rate(scenario).get() as f64;
         let scale = by_load.min(by_link).min(1.0);
         // Rounded to two digits, so that the next run is likely to get the same scale.
         let digits = 10_f64.powf(scale.log10().floor() - 1.0);
@@ -257,11 +263,14 @@ impl Capacity {
     ///
     /// # Errors
     /// If the scenario's scale requires more than 80 % of this machine's capacity.
-    pub fn choose(self, scenario: &Scenario) -> Result<Chosen, TooFast> {
-        let whole = demand(scenario);
+    ///
+    /// # Panics
+    /// If the network is not the scenario's.
+    pub fn choose(self, scenario: &Scenario, network: &LiveNetwork) -> Result<Chosen, TooFast> {
+        let whole = demand(scenario, network);
         let given = scenario.run.scale;
         if given.is_zero() {
-            let scale = self.largest(scenario);
+            let scale = self.largest(scenario, network);
             return Ok(Chosen { scale, demand_bits_per_s: whole * scale.as_f64(), is_given: false });
         }
         let demand_bits_per_s = whole * given.as_f64();
@@ -270,8 +279,11 @@ impl Capacity {
                 scale: given,
                 demand: demand_bits_per_s / 1e6,
                 capacity: self.bits_per_s / 1e6,
-                switches: switches(scenario),
-                advice: format!("`run.scale={}` leaves headroom, and 0 chooses", self.largest(scenario)),
+                switches: network.switches_passed() as u64,
+                advice: format!(
+                    "`run.scale={}` leaves headroom, and 0 chooses",
+                    self.largest(scenario, network)
+                ),
             });
         }
         Ok(Chosen { scale: given, demand_bits_per_s, is_given: true })
@@ -287,22 +299,42 @@ mod tests {
         fanin_scenario::load(preset, &sets).unwrap().scenario
     }
 
+    fn network(scenario: &Scenario) -> LiveNetwork {
+        LiveNetwork::of(scenario).unwrap()
+    }
+
+    fn demand(scenario: &Scenario) -> f64 {
+        super::demand(scenario, &network(scenario))
+    }
+
+    fn largest(capacity: Capacity, scenario: &Scenario) -> Ratio {
+        capacity.largest(scenario, &network(scenario))
+    }
+
+    fn choose(capacity: Capacity, scenario: &Scenario) -> Result<Chosen, TooFast> {
+        capacity.choose(scenario, &network(scenario))
+    }
+
+    fn least_collection_s(scenario: &Scenario) -> f64 {
+        super::least_collection_s(scenario, &network(scenario))
+    }
+
     #[test]
     fn the_largest_scale_leaves_room() {
         let capacity = Capacity { bits_per_s: 2e9, one_way: fanin_units::Duration::ZERO };
         // A link of 1 Gb/s: two cores do not pace up to 200 Mb/s.
-        assert_eq!(capacity.largest(&scenario("incast", &[])), Ratio::new(200_000));
-        assert_eq!(capacity.largest(&scenario("incast", &["link.rate=100 Mb/s"])), Ratio::ONE);
+        assert_eq!(largest(capacity, &scenario("incast", &[])), Ratio::new(200_000));
+        assert_eq!(largest(capacity, &scenario("incast", &["link.rate=100 Mb/s"])), Ratio::ONE);
         // A tenth of 2 Gb/s for 1.03 MB × 200 Hz, from the sample's own sizes.
         let replay = scenario("replay", &[]);
         assert!((1.5e9..1.8e9).contains(&demand(&replay)), "{}", demand(&replay));
-        let scale = capacity.largest(&replay);
+        let scale = largest(capacity, &replay);
         assert!(demand(&replay) * scale.as_f64() <= 0.1 * 2e9, "{scale}");
         assert!(demand(&replay.slowed(scale)) <= 0.1 * 2e9 + 1e6);
-        let halved = capacity.choose(&replay).unwrap().halved().unwrap();
+        let halved = choose(capacity, &replay).unwrap().halved().unwrap();
         assert_eq!(halved.scale.as_f64(), scale.as_f64() / 2.0);
         let weak = Capacity { bits_per_s: 1e3, one_way: fanin_units::Duration::ZERO };
-        assert_eq!(weak.largest(&replay), SCALE_MIN);
+        assert_eq!(largest(weak, &replay), SCALE_MIN);
     }
 
     #[test]
@@ -317,11 +349,11 @@ mod tests {
     #[test]
     fn a_scale_that_does_not_fit_is_refused_with_one_that_does() {
         let capacity = Capacity { bits_per_s: 1e9, one_way: fanin_units::Duration::ZERO };
-        let error = capacity.choose(&scenario("incast", &["run.scale=1"])).unwrap_err().to_string();
+        let error = choose(capacity, &scenario("incast", &["run.scale=1"])).unwrap_err().to_string();
         assert!(error.contains("carries 1000 Mb/s") && error.contains("run.scale=0.2"), "{error}");
-        let chosen = capacity.choose(&scenario("incast", &["run.scale=0.5"])).unwrap();
+        let chosen = choose(capacity, &scenario("incast", &["run.scale=0.5"])).unwrap();
         assert!(chosen.is_given && (chosen.demand_bits_per_s - 5e8).abs() < 1.0);
-        assert!(!capacity.choose(&scenario("incast", &[])).unwrap().is_given);
+        assert!(!choose(capacity, &scenario("incast", &[])).unwrap().is_given);
     }
 
     #[test]
@@ -329,5 +361,33 @@ mod tests {
         let star = scenario("thesis-a-1000hz", &["network.topology=star"]);
         let racks = scenario("thesis-a-1000hz", &[]);
         assert_eq!(demand(&racks), 2.0 * demand(&star));
+    }
+
+    /// The second step asks 45 of 60 readouts more, for a tenth of the events.
+    #[test]
+    fn the_load_is_that_of_the_readouts_asked() {
+        let sets = ["network.topology=star", "supervisor.rate=100 Hz", "readout.hosts=60"];
+        let with = |set: &str| scenario("thesis-a-1000hz", &[&sets[..], &[set]].concat());
+        let whole = with("workload.fraction=1");
+        let half = with("workload.fraction=0.5");
+        let steps = with(
+            "workload.steps=[{ name = \"L2\", fraction = 0.25, processing_time = \"1 ms\", \
+                          accept = 0.1 }, { name = \"EB\", fraction = 1, processing_time = \"1 ms\", accept = 0 }]",
+        );
+        assert_eq!(demand(&half), demand(&whole) / 2.0);
+        assert!((demand(&steps) / demand(&whole) - (15.0 + 4.5) / 60.0).abs() < 1e-9);
+        assert_eq!(least_collection_s(&half), least_collection_s(&whole) / 2.0);
+        assert_eq!(least_collection_s(&steps), least_collection_s(&whole) / 4.0);
+        let ideal =
+            |scenario: &Scenario| network(scenario).ideal_rate(scenario).unwrap().unwrap().get() as f64;
+        assert!((ideal(&half) / ideal(&whole) - 1.0).abs() < 0.05, "{} {}", ideal(&half), ideal(&whole));
+    }
+
+    /// Requests on demand fill the narrowest links of the way, not more.
+    #[test]
+    fn the_load_is_at_most_that_of_the_narrowest_links() {
+        let sets = ["network.topology=star", "supervisor.arrivals=on-demand", "readout.link.rate=50 Mb/s"];
+        let slow = scenario("thesis-a-1000hz", &sets);
+        assert_eq!(demand(&slow), 50e6 * f64::from(slow.readout.hosts));
     }
 }

@@ -7,14 +7,17 @@ use std::net::Ipv4Addr;
 
 use fanin_dataflow::Peer;
 use fanin_network::{
-    Collection, Connection, FrameOverhead, Network, NodeIndex, Roles, SwitchRole, connections, topology,
+    Collection, Connection, DataPaths, FrameOverhead, Network, NodeIndex, Roles, SwitchRole, connections,
+    topology,
 };
 use fanin_node::barrier::BarrierRole;
 use fanin_node::config::Role;
-use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, SwitchSettings, WorkloadKind};
+use fanin_scenario::{
+    Buffering, FlowDistribution, PauseMode, Scenario, StepPart, SwitchSettings, WorkloadKind,
+};
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
-use super::calibrate::event_bytes;
+use super::calibrate::answer_payload;
 use super::{LivePaths, LiveRefusal};
 
 /// The task of a host.
@@ -239,9 +242,36 @@ impl LiveNetwork {
     /// # Errors
     /// As [`Self::event`].
     pub fn ideal_rate(&self, scenario: &Scenario) -> Result<Option<Rate>, LiveRefusal> {
-        let Some(payload) = event_bytes(scenario) else { return Ok(None) };
-        let time = self.event(scenario, payload)?.time().saturating_sub(scenario.readout.response_delay);
-        Ok(Rate::checked_from(payload, time))
+        let Some(payload) = answer_payload(scenario) else { return Ok(None) };
+        let event = Collection::event(scenario, &self.graph, &self.roles, payload)?;
+        let time = event.time().saturating_sub(scenario.readout.response_delay);
+        Ok(Rate::checked_from(event.payload, time))
+    }
+
+    /// Returns the parts of the steps of a collection from the readouts that a collector may ask.
+    pub(super) fn step_parts(&self, scenario: &Scenario) -> Vec<StepPart> {
+        let readouts = Collection::asked(scenario.workload.kind, self.roles.readouts.len() as u64);
+        scenario.workload.step_parts(readouts)
+    }
+
+    /// Returns the links of event data, and their shares of these data.
+    fn data_paths(&self, scenario: &Scenario) -> DataPaths {
+        DataPaths::new(scenario, &self.graph, &self.roles).expect("a mapped network has paths")
+    }
+
+    /// Returns the highest rate of event data in bit/s: the links that it fills first are full.
+    pub(super) fn data_rate_max(&self, scenario: &Scenario) -> f64 {
+        let classes = self.data_paths(scenario).classes;
+        let rates = classes
+            .iter()
+            .filter(|class| !class.share.is_zero())
+            .map(|class| class.rate.get() as f64 * class.count as f64 / class.share.as_f64());
+        rates.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns the rate of the last links to the collectors.
+    pub(super) fn last_rate(&self, scenario: &Scenario) -> Rate {
+        self.data_paths(scenario).classes.last().expect("a path has a link").rate
     }
 
     /// Returns the collection of one round of a barrier workload in this network, with its ideal time.

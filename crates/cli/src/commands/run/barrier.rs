@@ -128,7 +128,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let mut ending = early.map_or(stopped, Err);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);
-        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(&job.slow.scenario, observed)) {
+        let late_max = network::late_max(&job.slow.scenario);
+        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(late_max, observed)) {
             ending = Err(Failure::Bottleneck { reason });
         }
     }

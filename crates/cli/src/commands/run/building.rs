@@ -249,7 +249,7 @@ fn report(
     let mut invalid = None;
     if let (Some(bench), Some(observed)) = (bench, &observed) {
         text += &network::notes(job, bench, observed);
-        invalid = network::bottleneck(&job.slow.scenario, observed);
+        invalid = network::bottleneck(network::late_max(&job.slow.scenario), observed);
     }
     write(job, summary, records, &text)?;
     if let Some(error) = switch_failure {

@@ -29,7 +29,7 @@ impl Carried {
         let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
         bar.finish_and_clear();
         let capacity = capacity?;
-        let chosen = capacity.choose(&loaded.scenario)?;
+        let chosen = capacity.choose(&loaded.scenario, &network)?;
         Ok(Self { capacity, chosen })
     }
 

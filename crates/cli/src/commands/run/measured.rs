@@ -7,7 +7,7 @@ use fanin_node::clock::std_duration;
 use fanin_testbed::live::{SwitchHealth, SwitchWatch};
 
 use super::job::Job;
-use super::network::bottleneck;
+use super::network::{bottleneck, late_max};
 use crate::failure::Failure;
 use crate::output;
 
@@ -42,6 +42,7 @@ pub(super) fn measured(
         bar.finish_and_clear();
         return Ok(None);
     };
+    let late_max = late_max(&job.slow.scenario);
     watch.begin()?;
     let begun = Instant::now();
     let mut failed = 0;
@@ -55,7 +56,7 @@ pub(super) fn measured(
             continue;
         }
         let seen = watch.so_far()?;
-        let reason = bottleneck(&job.slow.scenario, &seen);
+        let reason = bottleneck(late_max, &seen);
         failed = if reason.is_some() { failed + 1 } else { 0 };
         // Lost frames stay lost; any other bottleneck may pass.
         if let Some(reason) = reason.filter(|_| seen.missed > 0 || failed >= CHECKS_FAILED_MAX) {
@@ -68,7 +69,7 @@ pub(super) fn measured(
     if !job.may_begin_again() || stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    Ok(bottleneck(&job.slow.scenario, &watch.so_far()?))
+    Ok(bottleneck(late_max, &watch.so_far()?))
 }
 
 /// Checks the switches of a run; a run on the loopback has none.

@@ -2,7 +2,7 @@
 
 use fanin_report::{MachineFigures, Records, Span, Summary};
 use fanin_scenario::Scenario;
-use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, least_collection_s};
+use fanin_testbed::live::{Bench, Capacity, Chosen, LiveNetwork, Observed, least_collection_s};
 use fanin_units::{Instant, Ratio};
 
 use super::carried::Carried;
@@ -39,7 +39,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     let (last_hop, uplink) = observed.load;
     summary.load = Some(fanin_report::Load { last_hop, uplink });
     let Some(Carried { capacity, chosen }) = &job.carried else { return };
-    let reason = bottleneck(&job.slow.scenario, observed);
+    let reason = bottleneck(late_max(&job.slow.scenario), observed);
     let effort = observed.effort;
     summary.machine = Some(MachineFigures {
         scale: Some(chosen.scale.as_f64()),
@@ -82,11 +82,10 @@ pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
     }
 }
 
-/// Returns the reason for which the machine, not the network, made the result of `scenario`; `None` if the machine had
-/// headroom.
-pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<String> {
+/// Returns the reason for which the machine, not the network, made the result; `None` if the machine had headroom. Hosts and
+/// switches may wait for a core for `allowed_s` seconds on average.
+pub(super) fn bottleneck(allowed_s: f64, observed: &Observed) -> Option<String> {
     let effort = observed.effort;
-    let allowed_s = late_max(scenario);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if observed.missed > 0 {
         return Some(format!("{} frames were lost before the switch saw them", observed.missed));
@@ -122,8 +121,12 @@ fn allowed(seconds: f64) -> String {
 }
 
 /// Returns the longest mean wait of hosts and switches for a core that is allowed, in seconds.
-fn late_max(scenario: &Scenario) -> f64 {
-    (LATE_SHARE * least_collection_s(scenario)).max(LATE_MIN_S)
+///
+/// # Panics
+/// If the network cannot be mapped, which is refused before a run.
+pub(super) fn late_max(scenario: &Scenario) -> f64 {
+    let network = LiveNetwork::of(scenario).expect("the network of a run is mapped");
+    (LATE_SHARE * least_collection_s(scenario, &network)).max(LATE_MIN_S)
 }
 
 /// Returns size, cost and headroom as lines of text.
@@ -158,7 +161,7 @@ pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String
         1e3 * effort.hosts.unwrap_or_default().worst_s,
         100.0 * effort.machine_cpu
     );
-    if let Some(reason) = bottleneck(&job.slow.scenario, observed) {
+    if let Some(reason) = bottleneck(late_max(&job.slow.scenario), observed) {
         text += &format!("{:<18}this measurement is INVALID: {reason}\n", "bottleneck");
     }
     text
@@ -203,7 +206,8 @@ mod tests {
         // 8 ms of data: hosts may wait for 0.8 ms.
         let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
         let said = |effort: Effort, missed| {
-            bottleneck(&scenario, &Observed { effort, missed, ..Observed::default() }).unwrap_or_default()
+            bottleneck(late_max(&scenario), &Observed { effort, missed, ..Observed::default() })
+                .unwrap_or_default()
         };
         let late = |mean_s| Effort { hosts: Some(HostWait { mean_s, worst_s: 1.0 }), ..Effort::default() };
         assert_eq!(said(late(0.7e-3), 0), "");
