@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 ROOT = Path(__file__).resolve().parent.parent
 # Shortest time for filling: heaps and the switch's packet memory grow until each kind of work has been done.
@@ -43,6 +43,8 @@ SWITCH_HEAP = {
 # Growth that is no leak: processes that were started at other times, and connections that are open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01
+# Age at which a process has filled its heap, in the soak of an hour.
+OLD_SECONDS = 900
 DESCRIPTORS_OPEN_MAX = 4
 
 
@@ -148,8 +150,16 @@ def watch(
 
 def before_audit(samples: list[Sample]) -> list[Sample]:
     """Leave out the samples after the last started process has ended: the first process then audits."""
-    started = [each.at for each in samples if each.pid != samples[0].pid]
-    return [each for each in samples if each.at <= max(started)] if started else samples
+    end = max((each.at for each in samples if each.pid != samples[0].pid), default=float("inf"))
+    return [each for each in samples if each.at <= end]
+
+
+def times_of(end: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the two times that are compared, each with begin and end in seconds."""
+    begin = min(max(0.25 * end, WARM_UP_SECONDS), 0.5 * end)
+    third = (end - begin) / 3
+    # The last samples may be of processes that are stopping.
+    return (begin, begin + third), (end - third, 0.98 * end)
 
 
 def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[int]]]:
@@ -159,11 +169,7 @@ def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[i
         if of_launcher in (None, each.pid):
             sums[each.at][0] += each.memory_kb
             sums[each.at][1] += each.descriptors
-    end = max(sums, default=0.0)
-    begin = min(max(0.25 * end, WARM_UP_SECONDS), 0.5 * end)
-    third = (end - begin) / 3
-    # The last samples may be of processes that are stopping.
-    times = ((begin, begin + third), (end - third, 0.98 * end))
+    times = times_of(max(sums, default=0.0))
     return [[held for at, held in sums.items() if low <= at < high] for low, high in times]
 
 
@@ -178,17 +184,69 @@ def medians(samples: list[Sample], of_launcher: int | None) -> list[tuple[float,
     return [(median(m for m, _ in part) / 1e3, median(d for _, d in part)) for part in parts]
 
 
-def judge(name: str, samples: list[Sample], of_launcher: int | None) -> bool:
+def judge(name: str, samples: list[Sample], of_launcher: int | None, *, judges_memory: bool = True) -> bool:
     """Print the medians at both times; return whether they grew."""
     (memory, descriptors), (memory_last, descriptors_last) = medians(samples, of_launcher)
     growth = memory_last / memory - 1
     leaks = descriptors_last > descriptors * (1 + DESCRIPTOR_GROWTH_MAX) + DESCRIPTORS_OPEN_MAX
-    has_grown = growth > MEMORY_GROWTH_MAX or leaks
+    has_grown = (judges_memory and growth > MEMORY_GROWTH_MAX) or leaks
     print(
         f"{name:14} memory {memory:.1f} MB, {memory_last:.1f} MB at the end ({100 * growth:+.1f} %); "
         f"descriptors {descriptors:.0f}, {descriptors_last:.0f}{': GROWS' if has_grown else ''}"
     )
     return has_grown
+
+
+def growth_at_equal_ages(samples: list[Sample]) -> float | None:
+    """Compare the mean memory at both times, of processes of equal roles and ages in minutes.
+
+    None if less than half of the samples have a counterpart.
+    """
+    started: dict[int, float] = {}
+    held: tuple[dict[tuple[str, int], list[int]], ...] = (defaultdict(list), defaultdict(list))
+    times = times_of(samples[-1].at)
+    for each in samples:
+        age = each.at - started.setdefault(each.pid, each.at)
+        for part, (low, high) in zip(held, times, strict=True):
+            if low <= each.at < high:
+                part[each.role, int(age / 60)].append(each.memory_kb)
+    both = held[0].keys() & held[1].keys()
+    weights = {of: min(len(held[0][of]), len(held[1][of])) for of in both}
+    if 4 * sum(weights.values()) <= sum(len(each) for part in held for each in part.values()):
+        return None
+    early, late = (sum(weight * fmean(part[of]) for of, weight in weights.items()) for part in held)
+    return late / early - 1
+
+
+def growth_of_the_old(samples: list[Sample]) -> float | None:
+    """Compare the memory of processes older than `OLD_SECONDS` with their own of the minutes 5 to 10."""
+    lives: dict[int, list[Sample]] = defaultdict(list)
+    for each in samples:
+        if each.at < times_of(samples[-1].at)[1][1]:
+            lives[each.pid].append(each)
+    early, late = 0.0, 0.0
+    for life in lives.values():
+        begin, end = life[0].at, life[-1].at
+        if end - begin >= OLD_SECONDS:
+            early += median(each.memory_kb for each in life if 300 <= each.at - begin < 600)
+            late += median(each.memory_kb for each in life if end - each.at < 300)
+    return late / early - 1 if early else None
+
+
+def judge_killed(samples: list[Sample]) -> bool:
+    """Print the growth of processes that are killed; return whether it is a leak."""
+    grows = False
+    for name, growth in (
+        ("equal ages", growth_at_equal_ages(samples)),
+        ("old processes", growth_of_the_old(samples)),
+    ):
+        if growth is None:
+            print(f"{name:14} too few to be judged")
+            continue
+        has_grown = growth > MEMORY_GROWTH_MAX
+        print(f"{name:14} memory {100 * growth:+.1f} %{': GROWS' if has_grown else ''}")
+        grows |= has_grown
+    return grows
 
 
 def main() -> int:
@@ -236,7 +294,8 @@ def main() -> int:
         print(f"exit code of the run: {code}; it ended within {seconds + 1:.0f} s, too early to be judged")
         return code if code > 0 else 1
     first = samples[0].pid
-    grows = [judge("all processes", samples, None), judge("first process", samples, first)]
+    grows = [judge("all processes", samples, None, judges_memory=not killed)]
+    grows += [judge("first process", samples, first), bool(killed) and judge_killed(samples)]
     print(f"exit code of the run: {code}")
     return int(code != 0 or any(grows))
 

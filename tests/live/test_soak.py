@@ -1,8 +1,10 @@
 """The soak of a live system: it ends with a clean audit, and it finds what grows."""
 
 import os
+import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,37 @@ def test_the_audit_at_the_end_is_no_growth() -> None:
     assert not soak.judge("all processes", soak.before_audit(samples), None)
     switch = [soak.Sample(float(at), 1, "switch", 8_000, 5) for at in range(100)]
     assert soak.before_audit(switch) == switch
+
+
+def lives(memory: Callable[[float, float], float], hour: int = 3600) -> list[soak.Sample]:
+    """Collectors that are killed one after another at random ages; `memory` by time and age, in kB."""
+    chance = random.Random(1)
+    samples = []
+    for place in range(4):
+        begin, number = 0, 0
+        while begin < hour:
+            end = min(hour, begin + chance.randint(60, 1500))
+            pid = 100 * place + number
+            samples += [
+                soak.Sample(float(at), pid, "collector", int(memory(at, at - begin)), 9)
+                for at in range(begin, end, 5)
+            ]
+            begin, number = end, number + 1
+    return sorted(samples, key=lambda each: each.at)
+
+
+def test_processes_of_random_ages_are_compared_at_equal_ages() -> None:
+    fills = lives(lambda _, age: 9_000 + 4_000 * min(age / 300, 1))
+    assert abs(soak.growth_at_equal_ages(fills) or 1) < 0.002
+    assert not soak.judge_killed(fills)
+
+
+def test_a_leak_with_the_time_or_the_age_is_found() -> None:
+    assert soak.judge_killed(lives(lambda at, age: 9_000 + 4_000 * min(age / 300, 1) + at / 5))
+    assert soak.judge_killed(lives(lambda _, age: 9_000 + age))
+
+
+def test_a_short_run_has_too_few_processes_of_equal_ages(capsys: pytest.CaptureFixture[str]) -> None:
+    short = [each for each in lives(lambda _, age: 9_000 + age) if each.at < 20]
+    assert not soak.judge_killed(short)
+    assert capsys.readouterr().out.count("too few to be judged") == 2

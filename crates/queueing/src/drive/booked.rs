@@ -53,7 +53,14 @@ struct Departures {
 
 impl Departures {
     fn new(link: OutputLink, in_service: InService) -> Self {
-        Self { front: NEVER, free_at: Instant::START, last: Instant::START, link, in_service, booked: Fifo::new() }
+        Self {
+            front: NEVER,
+            free_at: Instant::START,
+            last: Instant::START,
+            link,
+            in_service,
+            booked: Fifo::new(),
+        }
     }
 
     /// Books a frame behind all others; returns the departures of its first and last bit.
