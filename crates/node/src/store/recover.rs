@@ -1,6 +1,6 @@
 //! Finishes the files that an earlier incarnation of a logger left unfinished. No event that was acknowledged is removed.
 
-use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{EventStep, EventStream, L1Id};
@@ -187,13 +187,15 @@ impl Unfinished<'_> {
         let (header, mut size) = (self.header(), 0);
         // The new file takes the place of the old one at once: at no moment do both count, or none.
         self.replace(&self.with_extension(REPAIRED), self.path, |file| {
-            let (mut input, mut bytes) = (self.input(self.path)?, Vec::new());
+            let (mut input, mut at, mut bytes) = (self.input(self.path)?, 0, Vec::new());
             let output = BufWriter::with_capacity(PIECE_BYTES, file);
             let mut writer = AtlasWriter::new(output, &header).map_err(into_io)?;
             for event in &found.events {
                 bytes.resize((event.range.end - event.range.start) as usize, 0);
-                input.seek(SeekFrom::Start(event.range.start))?;
+                // `seek` would read a whole piece again for each event.
+                input.seek_relative((event.range.start - at) as i64)?;
                 input.read_exact(&mut bytes)?;
+                at = event.range.end;
                 writer.copy_event(&bytes).map_err(into_io)?;
             }
             size = writer.written_bytes();
