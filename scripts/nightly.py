@@ -173,7 +173,7 @@ def soak(system: str, program: str) -> Callable[[State, Time], Iterator[Run]]:
         command = [sys.executable, "scripts/soak.py", system, "--minutes", f"{minutes:.2f}"]
         command += ["--seed", str(night.seed), "--out", str(OUT / "soak"), "--binary", night.binary(program)]
         command += ["--set", "logger.accept=0.02"] if system == "live" else []
-        yield Run(f"{system}-{minutes:.0f}min", command, by_code("all processes"), seconds)
+        yield Run(f"{system}-{minutes:.0f}min", command, by_code("all processes|GROWS"), seconds)
 
     return runs
 

@@ -10,6 +10,8 @@ without a pause. In both, memory and descriptors of all processes are read from 
 into --out (`samples.csv`). The first quarter of the time is for filling, and 30 s at least, up to half of
 a short run. The rest has three thirds. The median of the last may lie above that of the first by 2 % for
 memory, and by 1 % and four for descriptors. In an hour these are the second and the last quarter.
+The memory of a process depends on its age, and kills make the ages random. Of killed processes it is
+therefore compared at equal roles and ages, and that of each one older than 15 minutes with its own.
 Exit code 1 where an event was lost or something grew. A run that ends too early to be judged, such as
 one that is refused, prints its own error. The exit code is then that of the run, or 1. Ctrl-C ends the
 run in order.
@@ -43,6 +45,8 @@ SWITCH_HEAP = {
 # Growth that is no leak: processes that were started at other times, and connections that are open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01
+# Longest time between two samples of a process on a busy machine.
+PAUSE_SECONDS_MAX = 30
 # Age at which a process has filled its heap, in the soak of an hour.
 OLD_SECONDS = 900
 DESCRIPTORS_OPEN_MAX = 4
@@ -197,19 +201,31 @@ def judge(name: str, samples: list[Sample], of_launcher: int | None, *, judges_m
     return has_grown
 
 
+def lives(samples: list[Sample]) -> list[list[Sample]]:
+    """Divide the samples by process. A process number may be that of a later process, too."""
+    found: list[list[Sample]] = []
+    last: dict[int, list[Sample]] = {}
+    for each in samples:
+        life = last.get(each.pid)
+        if life is None or life[-1].role != each.role or each.at - life[-1].at > PAUSE_SECONDS_MAX:
+            life = last[each.pid] = []
+            found.append(life)
+        life.append(each)
+    return found
+
+
 def growth_at_equal_ages(samples: list[Sample]) -> float | None:
     """Compare the mean memory at both times, of processes of equal roles and ages in minutes.
 
     None if less than half of the samples have a counterpart.
     """
-    started: dict[int, float] = {}
     held: tuple[dict[tuple[str, int], list[int]], ...] = (defaultdict(list), defaultdict(list))
     times = times_of(samples[-1].at)
-    for each in samples:
-        age = each.at - started.setdefault(each.pid, each.at)
-        for part, (low, high) in zip(held, times, strict=True):
-            if low <= each.at < high:
-                part[each.role, int(age / 60)].append(each.memory_kb)
+    for life in lives(samples):
+        for each in life:
+            for part, (low, high) in zip(held, times, strict=True):
+                if low <= each.at < high:
+                    part[each.role, int((each.at - life[0].at) / 60)].append(each.memory_kb)
     both = held[0].keys() & held[1].keys()
     weights = {of: min(len(held[0][of]), len(held[1][of])) for of in both}
     if 4 * sum(weights.values()) <= sum(len(each) for part in held for each in part.values()):
@@ -220,12 +236,9 @@ def growth_at_equal_ages(samples: list[Sample]) -> float | None:
 
 def growth_of_the_old(samples: list[Sample]) -> float | None:
     """Compare the memory of processes older than `OLD_SECONDS` with their own of the minutes 5 to 10."""
-    lives: dict[int, list[Sample]] = defaultdict(list)
-    for each in samples:
-        if each.at < times_of(samples[-1].at)[1][1]:
-            lives[each.pid].append(each)
+    last = times_of(samples[-1].at)[1][1]
     early, late = 0.0, 0.0
-    for life in lives.values():
+    for life in lives([each for each in samples if each.at < last]):
         begin, end = life[0].at, life[-1].at
         if end - begin >= OLD_SECONDS:
             early += median(each.memory_kb for each in life if 300 <= each.at - begin < 600)
@@ -241,7 +254,7 @@ def judge_killed(samples: list[Sample]) -> bool:
         ("old processes", growth_of_the_old(samples)),
     ):
         if growth is None:
-            print(f"{name:14} too few to be judged")
+            print(f"{name:14} too few: memory is not judged")
             continue
         has_grown = growth > MEMORY_GROWTH_MAX
         print(f"{name:14} memory {100 * growth:+.1f} %{': GROWS' if has_grown else ''}")

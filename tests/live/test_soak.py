@@ -111,4 +111,11 @@ def test_a_leak_with_the_time_or_the_age_is_found() -> None:
 def test_a_short_run_has_too_few_processes_of_equal_ages(capsys: pytest.CaptureFixture[str]) -> None:
     short = [each for each in lives(lambda _, age: 9_000 + age) if each.at < 20]
     assert not soak.judge_killed(short)
-    assert capsys.readouterr().out.count("too few to be judged") == 2
+    assert capsys.readouterr().out.count("memory is not judged") == 2
+
+
+def test_a_number_that_two_processes_had_is_that_of_two() -> None:
+    first = [soak.Sample(float(at), 7, "collector", 9_000, 9) for at in range(0, 200)]
+    second = [soak.Sample(float(at), 7, "collector", 13_000, 9) for at in range(1400, 2000)]
+    assert [len(life) for life in soak.lives(first + second)] == [200, 600]
+    assert soak.growth_of_the_old(first + second) is None
