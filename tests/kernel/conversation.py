@@ -31,8 +31,6 @@ SYSCTLS = {
     # The send buffer never limits the sender, which the model does not have.
     "tcp_wmem": "4096 4000000 8000000",
     "tcp_no_metrics_save": "1",
-    # Delayed SACKs are not in the model.
-    "tcp_comp_sack_nr": "0",
 }
 CLONE_NEWNET = 0x40000000
 TUNSETIFF = 0x400454CA

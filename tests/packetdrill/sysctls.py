@@ -19,6 +19,7 @@ COMMON = {
     "tcp_tso_win_divisor": "3",
     "tcp_ecn": "0",
     "tcp_min_tso_segs": "2",
+    "tcp_comp_sack_nr": "44",
 }
 
 # Settings that change nothing that the model does, with the value for which this holds; None for any.
@@ -42,7 +43,6 @@ WITHOUT_EFFECT: dict[str, str | None] = {
     "tcp_limit_output_bytes": None,
     "tcp_autocorking": None,
     "tcp_comp_sack_delay_ns": None,
-    "tcp_comp_sack_nr": None,
     "tcp_mtu_probing": "0",
     "tcp_shrink_window": "0",
     "tcp_fin_timeout": None,
@@ -139,6 +139,7 @@ class Sysctls:
             "ecn": int(values["tcp_ecn"] in (("1", "2") if is_passive else ("1",))),
             "congestion_control": congestion_control,
             "hystart": int(self.hystart),
+            "compressed_sacks": int(values["tcp_comp_sack_nr"] != "0"),
             "receive_window_initial": min(int(values["tcp_rmem"].split()[1]) // 2, 65535),
             "receive_window": space // 2,
             "window_scale": scale,

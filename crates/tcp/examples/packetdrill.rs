@@ -96,6 +96,7 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "dsack" => config.dsack = is_on,
         "ecn" => config.ecn = is_on,
         "nodelay" => config.nodelay = is_on,
+        "compressed_sacks" => config.compressed_sacks = is_on,
         "slow_start_after_idle" => config.slow_start_after_idle = is_on,
         "tail_loss_probe" => config.tail_loss_probe = is_on,
         "undo" => config.undo = is_on,

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use fanin_tcp::{Config, Flags, Segment};
+use fanin_tcp::{Config, DelayedAck, Flags, Segment};
 use harness::sender::{MSS, Sender};
 
 /// Sends one segment of data to `receiver` after `pause` us, by its number. Returns true if it is acknowledged at once.
@@ -180,11 +180,14 @@ fn filling_the_hole_ends_the_wait() {
     assert!(receiver.sent().is_empty(), "nothing waits");
 }
 
-// Each ACK counts without SACK, and joined ones are younger than Linux 2.6.32.
+// Each ACK counts without SACK, or with TCP_QUICKACK, and joined ones are younger than Linux 2.6.32.
 #[test]
-fn without_sack_no_ack_waits() {
-    for config in [Config { sack: false, ..Config::linux_6() }, Config::linux_2_6_32()] {
+fn without_sack_or_delays_no_ack_waits() {
+    let without = Config { sack: false, ..Config::linux_6() };
+    for config in [without, Config::linux_2_6_32()] {
         let (mut receiver, next) = receiver_without_quick_acks(config);
         assert!((1..=20).all(|above| acknowledges(&mut receiver, next + above, 10, Flags::ECT)));
     }
+    let mut quick = Sender::new(Config { delayed_ack: DelayedAck::Off, ..Config::linux_6() });
+    assert!((0..40).chain(41..80).all(|number| acknowledges(&mut quick, number, 10, Flags::ECT)));
 }

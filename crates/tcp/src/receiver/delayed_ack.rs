@@ -2,6 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
+use super::out_of_order::Arrival;
 use super::{
     ACK_NOW, ACK_TIMER, ATO_MIN, INTERACTIVE, PUSHED, PUSHED_AGAIN, QUICK_ACKS_MAX, READS_AT_ONCE, Receiver,
 };
@@ -36,12 +37,8 @@ impl Receiver {
             }
             DelayedAck::Linux { max } => {
                 // A quick-ACK phase, or more than one full segment while the window does not shrink.
-                let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
-                let is_enough = unacknowledged > u64::from(self.rcv_mss)
-                    && self.window_to_offer(config)
-                        >= self.rcv_wnd_end.min(self.rcv_nxt + u64::from(self.window));
                 let is_read = self.flags & READS_AT_ONCE != 0 && self.is_pushed();
-                if !(is_enough || is_quick || is_read) {
+                if !(self.is_ack_urgent(config) || is_read) {
                     return self.delay_ack_as_linux(config, now, max.get(), rtt);
                 }
             }
@@ -50,23 +47,31 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
-    /// Acknowledges data out of order at once, or joins its ACK with later ones (`__tcp_ack_snd_check`). Returns the time of a
-    /// delayed ACK.
+    /// Returns true if an ACK goes at once in Linux: in a quick-ACK phase, or for more than one full segment while the window does
+    /// not shrink.
+    #[inline]
+    fn is_ack_urgent(&self, config: &Config) -> bool {
+        let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
+        let is_enough = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss)
+            && self.window_to_offer(config) >= self.rcv_wnd_end.min(self.rcv_nxt + u64::from(self.window));
+        is_enough || is_quick
+    }
+
+    /// Acknowledges data while there is a hole: at once, or with later data (`__tcp_ack_snd_check`). Returns the time of a delayed ACK.
     pub(super) fn acknowledge_out_of_order(
         &mut self,
         config: &Config,
         now: Instant,
+        arrival: Arrival,
         rtt: &RttEstimator,
     ) -> Instant {
-        let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
-        let is_enough = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss);
+        let joins = config.compressed_sacks && config.sack && config.delayed_ack != DelayedAck::Off;
         let rtt = self.least_rtt(config, rtt);
-        if config.compressed_sacks
-            && config.sack
-            && !is_quick
-            && !is_enough
+        if joins
+            && !self.wants_ack()
+            && !self.is_ack_urgent(config)
             && let Some(store) = &mut self.out_of_order
-            && let Some(due) = store.compress(self.rcv_nxt, now, rtt)
+            && let Some(due) = store.compress(self.rcv_nxt, arrival, now, rtt)
         {
             return due;
         }

@@ -184,6 +184,9 @@ impl Receiver {
         if fills_gap {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.ack_now();
+            if let Some(store) = &mut self.out_of_order {
+                store.note_at_once(self.rcv_nxt);
+            }
             return Instant::FAR_FUTURE;
         }
         if config.receive_offload && segment.flags.contains(Flags::BURST_CONTINUES) {
@@ -192,8 +195,8 @@ impl Receiver {
         self.schedule_ack(config, now, rtt)
     }
 
-    /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once). Returns a lower bound of the time of a
-    /// delayed ACK.
+    /// Takes bytes that do not start at RCV.NXT. RFC 5681 §4.2 has them acknowledged at once; Linux joins some of the ACKs. Returns a
+    /// lower bound of the time of a delayed ACK.
     #[cold]
     fn handle_out_of_order(
         &mut self,
@@ -206,14 +209,14 @@ impl Receiver {
         let start = segment.offset;
         let is_scheduled = self.flags & ACK_TIMER != 0;
         if end > self.rcv_nxt {
-            self.out_of_order.get_or_insert_default().insert(config, start, end);
+            let arrival = self.out_of_order.get_or_insert_default().insert(config, start, end);
             if segment.payload >= self.rcv_mss {
                 self.measure_rtt(config, now, segment);
                 if config.grows_out_of_order && config.sack {
                     self.widen_window(config, segment.payload);
                 }
             }
-            return self.acknowledge_out_of_order(config, now, rtt);
+            return self.acknowledge_out_of_order(config, now, arrival, rtt);
         }
         self.ack_now();
         // Received before: a needless retransmission, or the ACK was lost.

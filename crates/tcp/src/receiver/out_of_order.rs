@@ -9,6 +9,8 @@ use crate::segment::{Flags, SackBlock, Segment};
 
 /// Number of recent ranges to remember: a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
+/// Ranges that each ACK reports, with all options (`TCP_SACK_BLOCKS_EXPECTED`).
+const BLOCKS_EXPECTED: usize = 2;
 /// Duplicate ACKs that are sent at once for each RCV.NXT (`TCP_FASTRETRANS_THRESH`).
 const DUPLICATE_ACKS: u8 = 3;
 /// Most ACKs that are joined (`tcp_comp_sack_nr`).
@@ -17,6 +19,17 @@ const COMPRESSED_MAX: u8 = 44;
 const COMPRESSED_DELAY_MAX: Duration = Duration::from_millis(1);
 /// Inaccuracy of that timer (`tcp_comp_sack_slack_ns`): an idle processor uses all of it.
 const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
+
+/// The effect of new data on the ranges that the next ACK reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// The first two stay among the first three.
+    Reported,
+    /// A new range moves the second to the third place.
+    Opens,
+    /// So does the range at this place, which the data extends.
+    Extends(usize),
+}
 
 /// Ranges received above RCV.NXT, and their order in reports.
 #[derive(Clone, Debug)]
@@ -33,6 +46,8 @@ pub(super) struct OutOfOrder {
     /// ACKs that wait to be sent as one (`compressed_ack`), and the time at which it is sent, in ps.
     compressed: u8,
     compressed_until: u64,
+    /// Data whose arrival sends the ACKs that wait, without it.
+    unreported: Option<Arrival>,
 }
 
 impl Default for OutOfOrder {
@@ -45,22 +60,31 @@ impl Default for OutOfOrder {
             duplicate_acks: 0,
             compressed: 0,
             compressed_until: u64::MAX,
+            unreported: None,
         }
     }
 }
 
 impl OutOfOrder {
     /// Joins the ACK of data out of order with later ones. Returns the time at which one is sent for all, or `None` if this one has
-    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`.
-    pub(super) fn compress(&mut self, rcv_nxt: u64, now: Instant, rtt: Duration) -> Option<Instant> {
+    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`. Data that moves a range of theirs to the third
+    /// place sends them without that data, which is reported later (`tcp_sack_compress_send_ack`).
+    pub(super) fn compress(
+        &mut self,
+        rcv_nxt: u64,
+        arrival: Arrival,
+        now: Instant,
+        rtt: Duration,
+    ) -> Option<Instant> {
+        if arrival != Arrival::Reported && self.compressed > 0 {
+            self.unreported = Some(arrival);
+            return None;
+        }
         if self.compressed >= COMPRESSED_MAX {
             return None;
         }
-        if self.acked_at != rcv_nxt {
-            (self.acked_at, self.duplicate_acks) = (rcv_nxt, 0);
-        }
-        if self.duplicate_acks < DUPLICATE_ACKS {
-            self.duplicate_acks += 1;
+        if self.acked_at != rcv_nxt || self.duplicate_acks < DUPLICATE_ACKS {
+            self.note_at_once(rcv_nxt);
             return None;
         }
         if self.compressed == 0 {
@@ -69,6 +93,12 @@ impl OutOfOrder {
         }
         self.compressed += 1;
         Some(Instant::new(self.compressed_until))
+    }
+
+    /// Counts an ACK that is sent at once.
+    pub(super) fn note_at_once(&mut self, rcv_nxt: u64) {
+        let before = if self.acked_at == rcv_nxt { self.duplicate_acks } else { 0 };
+        (self.acked_at, self.duplicate_acks) = (rcv_nxt, before + 1);
     }
 
     /// Time at which one ACK is sent for all that wait, in ps; `u64::MAX` if none waits.
@@ -91,13 +121,16 @@ impl OutOfOrder {
         self.duplicate = Some((start, end));
     }
 
-    /// Stores `start..end`, and merges it with the ranges that it overlaps or touches.
-    pub(super) fn insert(&mut self, config: &Config, start: u64, end: u64) {
+    /// Stores `start..end`, and merges it with the ranges that it overlaps or touches. Returns the effect on the reports.
+    pub(super) fn insert(&mut self, config: &Config, start: u64, end: u64) -> Arrival {
         assert!(start < end, "an empty range");
         let (mut merged_start, mut merged_end) = (start, end);
         // The ranges from index `from` to before `to`.
         let from = self.ranges.partition_point(|range| range.1 < start);
         let mut to = from;
+        let known = self.recent.len();
+        // Place of the merged range that was reported last.
+        let mut place = known;
         while to < self.ranges.len() && self.ranges[to].0 <= merged_end {
             let (low, high) = self.ranges[to];
             if low <= start && end <= high && config.dsack {
@@ -106,6 +139,7 @@ impl OutOfOrder {
             merged_start = merged_start.min(low);
             merged_end = merged_end.max(high);
             if config.sack {
+                place = self.recent.iter().position(|&recent| recent == low).unwrap_or(place).min(place);
                 self.recent.retain(|&recent| recent != low);
             }
             to += 1;
@@ -124,6 +158,11 @@ impl OutOfOrder {
         if config.sack {
             self.recent.insert(0, merged_start);
             self.recent.truncate(RECENT_MAX);
+        }
+        match place {
+            _ if place < BLOCKS_EXPECTED => Arrival::Reported,
+            _ if place == known => Arrival::Opens,
+            _ => Arrival::Extends(place),
         }
     }
 
@@ -156,6 +195,12 @@ impl OutOfOrder {
     pub(super) fn write_blocks(&mut self, config: &Config, segment: &mut Segment) {
         let duplicate = self.duplicate.take();
         (self.compressed, self.compressed_until) = (0, u64::MAX);
+        let mut order = self.recent.clone();
+        match self.unreported.take() {
+            None | Some(Arrival::Reported) => {}
+            Some(Arrival::Opens) => _ = order.remove(0),
+            Some(Arrival::Extends(place)) => order[..=place].rotate_left(1),
+        }
         if !config.sack {
             return;
         }
@@ -171,7 +216,7 @@ impl OutOfOrder {
             segment.flags.insert(Flags::DSACK);
             count = 1;
         }
-        for &start in &self.recent {
+        for start in order {
             if count == blocks_max {
                 break;
             }
