@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::out_of_order::Arrival;
+use super::out_of_order::ReportChange;
 use super::{
     ACK_NOW, ACK_TIMER, ATO_MIN, INTERACTIVE, PUSHED, PUSHED_AGAIN, QUICK_ACKS_MAX, READS_AT_ONCE, Receiver,
 };
@@ -47,8 +47,8 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
-    /// Returns true if an ACK goes at once in Linux: in a quick-ACK phase, or for more than one full segment while the window does
-    /// not shrink.
+    /// Returns true if an ACK goes at once in Linux. That holds in a quick-ACK phase, and for more than one full segment while the
+    /// window does not shrink.
     #[inline]
     fn is_ack_urgent(&self, config: &Config) -> bool {
         let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
@@ -62,7 +62,7 @@ impl Receiver {
         &mut self,
         config: &Config,
         now: Instant,
-        arrival: Arrival,
+        change: ReportChange,
         rtt: &RttEstimator,
     ) -> Instant {
         let joins = config.compressed_sacks && config.sack && config.delayed_ack != DelayedAck::Off;
@@ -71,7 +71,7 @@ impl Receiver {
             && !self.wants_ack()
             && !self.is_ack_urgent(config)
             && let Some(store) = &mut self.out_of_order
-            && let Some(due) = store.compress(self.rcv_nxt, arrival, now, rtt)
+            && let Some(due) = store.compress(self.rcv_nxt, change, now, rtt)
         {
             return due;
         }

@@ -209,14 +209,14 @@ impl Receiver {
         let start = segment.offset;
         let is_scheduled = self.flags & ACK_TIMER != 0;
         if end > self.rcv_nxt {
-            let arrival = self.out_of_order.get_or_insert_default().insert(config, start, end);
+            let change = self.out_of_order.get_or_insert_default().insert(config, start, end);
             if segment.payload >= self.rcv_mss {
                 self.measure_rtt(config, now, segment);
                 if config.grows_out_of_order && config.sack {
                     self.widen_window(config, segment.payload);
                 }
             }
-            return self.acknowledge_out_of_order(config, now, arrival, rtt);
+            return self.acknowledge_out_of_order(config, now, change, rtt);
         }
         self.ack_now();
         // Received before: a needless retransmission, or the ACK was lost.

@@ -22,7 +22,7 @@ const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
 
 /// The effect of new data on the ranges that the next ACK reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Arrival {
+pub(super) enum ReportChange {
     /// The first two stay among the first three.
     Reported,
     /// A new range moves the second to the third place.
@@ -47,7 +47,7 @@ pub(super) struct OutOfOrder {
     compressed: u8,
     compressed_until: u64,
     /// Data whose arrival sends the ACKs that wait, without it.
-    unreported: Option<Arrival>,
+    unreported: Option<ReportChange>,
 }
 
 impl Default for OutOfOrder {
@@ -72,12 +72,12 @@ impl OutOfOrder {
     pub(super) fn compress(
         &mut self,
         rcv_nxt: u64,
-        arrival: Arrival,
+        change: ReportChange,
         now: Instant,
         rtt: Duration,
     ) -> Option<Instant> {
-        if arrival != Arrival::Reported && self.compressed > 0 {
-            self.unreported = Some(arrival);
+        if change != ReportChange::Reported && self.compressed > 0 {
+            self.unreported = Some(change);
             return None;
         }
         if self.compressed >= COMPRESSED_MAX {
@@ -122,7 +122,7 @@ impl OutOfOrder {
     }
 
     /// Stores `start..end`, and merges it with the ranges that it overlaps or touches. Returns the effect on the reports.
-    pub(super) fn insert(&mut self, config: &Config, start: u64, end: u64) -> Arrival {
+    pub(super) fn insert(&mut self, config: &Config, start: u64, end: u64) -> ReportChange {
         assert!(start < end, "an empty range");
         let (mut merged_start, mut merged_end) = (start, end);
         // The ranges from index `from` to before `to`.
@@ -160,9 +160,9 @@ impl OutOfOrder {
             self.recent.truncate(RECENT_MAX);
         }
         match place {
-            _ if place < BLOCKS_EXPECTED => Arrival::Reported,
-            _ if place == known => Arrival::Opens,
-            _ => Arrival::Extends(place),
+            _ if place < BLOCKS_EXPECTED => ReportChange::Reported,
+            _ if place == known => ReportChange::Opens,
+            _ => ReportChange::Extends(place),
         }
     }
 
@@ -197,9 +197,9 @@ impl OutOfOrder {
         (self.compressed, self.compressed_until) = (0, u64::MAX);
         let mut order = self.recent.clone();
         match self.unreported.take() {
-            None | Some(Arrival::Reported) => {}
-            Some(Arrival::Opens) => _ = order.remove(0),
-            Some(Arrival::Extends(place)) => order[..=place].rotate_left(1),
+            None | Some(ReportChange::Reported) => {}
+            Some(ReportChange::Opens) => _ = order.remove(0),
+            Some(ReportChange::Extends(place)) => order[..=place].rotate_left(1),
         }
         if !config.sack {
             return;
