@@ -49,7 +49,7 @@ impl Receiver {
 
     /// Returns true if an ACK goes at once in Linux. That holds in a quick-ACK phase, and for more than one full segment while the
     /// window does not shrink.
-    #[inline]
+    #[inline(always)]
     fn is_ack_urgent(&self, config: &Config) -> bool {
         let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
         let is_enough = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss)
