@@ -1,5 +1,5 @@
 //! A collector and its senders around a switch whose port to the collector is slow and shallow.
-#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test uses its part")]
 
 #[path = "../../../../tests/hang_guard.rs"]
 mod hang_guard;
