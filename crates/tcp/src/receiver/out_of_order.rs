@@ -46,8 +46,8 @@ pub(super) struct OutOfOrder {
     /// ACKs that wait to be sent as one (`compressed_ack`), and the time at which it is sent, in ps.
     compressed: u8,
     compressed_until: u64,
-    /// Data whose arrival sends the ACKs that wait, without it.
-    unreported: Option<ReportChange>,
+    /// The change by data that the next ACK leaves out.
+    unreported: ReportChange,
 }
 
 impl Default for OutOfOrder {
@@ -60,7 +60,7 @@ impl Default for OutOfOrder {
             duplicate_acks: 0,
             compressed: 0,
             compressed_until: u64::MAX,
-            unreported: None,
+            unreported: ReportChange::Reported,
         }
     }
 }
@@ -77,7 +77,7 @@ impl OutOfOrder {
         rtt: Duration,
     ) -> Option<Instant> {
         if change != ReportChange::Reported && self.compressed > 0 {
-            self.unreported = Some(change);
+            self.unreported = change;
             return None;
         }
         if self.compressed >= COMPRESSED_MAX {
@@ -195,14 +195,14 @@ impl OutOfOrder {
     pub(super) fn write_blocks(&mut self, config: &Config, segment: &mut Segment) {
         let duplicate = self.duplicate.take();
         (self.compressed, self.compressed_until) = (0, u64::MAX);
-        let mut order = self.recent.clone();
-        match self.unreported.take() {
-            None | Some(ReportChange::Reported) => {}
-            Some(ReportChange::Opens) => _ = order.remove(0),
-            Some(ReportChange::Extends(place)) => order[..=place].rotate_left(1),
-        }
         if !config.sack {
             return;
+        }
+        let mut order = self.recent.clone();
+        match core::mem::replace(&mut self.unreported, ReportChange::Reported) {
+            ReportChange::Reported => {}
+            ReportChange::Opens => _ = order.remove(0),
+            ReportChange::Extends(place) => order[..=place].rotate_left(1),
         }
         let blocks_max = Segment::sack_blocks_max(segment.flags);
         let ack = segment.ack;
