@@ -30,7 +30,7 @@ pub enum Buffering {
     DynamicThreshold,
     /// Modules of `module_ports` input ports, each with `buffer` and a queue for every output (VOQ).
     Voq,
-    /// A deep queue in DRAM with a rate limit for each collector (LCN'15). Flows without a ring have no limit.
+    /// A deep queue in DRAM with a rate limit for each collector (LCN'15). Flows without a ring have no rate limit.
     Daqring,
     /// Memory without a limit.
     Unlimited,

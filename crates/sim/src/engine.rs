@@ -72,7 +72,7 @@ pub(crate) struct Engine {
     warm_response: Option<Duration>,
 }
 
-/// Returns the settings of an end, of those of the workload and those of background connections with their first end.
+/// Returns the settings of an end: `own`, or those of background connections from their first end on.
 #[inline]
 const fn chosen<'a>(own: &'a Config, background: &'a (Config, EndIndex), end: EndIndex) -> &'a Config {
     if end >= background.1 { &background.0 } else { own }

@@ -291,7 +291,7 @@ pub struct Config {
     pub pushes_full: bool,
     /// Segments out of order widen the receive window as well, with SACK (`tcp_data_queue_ofo` since 3.12).
     pub grows_out_of_order: bool,
-    /// True if ACKs of data out of order are delayed and joined, after the first three, with SACK
+    /// True if ACKs of data out of order are compressed, after the first three, with SACK
     /// (`tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`, since 4.18).
     pub compressed_sacks: bool,
     /// True if short segments do not wait for outstanding data (`TCP_NODELAY`). If false, Nagle's algorithm delays them.

@@ -65,9 +65,9 @@ impl Receiver {
         change: ReportChange,
         rtt: &RttEstimator,
     ) -> Instant {
-        let joins = config.compressed_sacks && config.sack && config.delayed_ack != DelayedAck::Off;
+        let compresses = config.compressed_sacks && config.sack && config.delayed_ack != DelayedAck::Off;
         let rtt = self.least_rtt(config, rtt);
-        if joins
+        if compresses
             && !self.wants_ack()
             && !self.is_ack_urgent(config)
             && let Some(store) = &mut self.out_of_order
@@ -92,8 +92,8 @@ impl Receiver {
         AckState { flags, quick_acks, ato, last_data_at }
     }
 
-    /// Acknowledges a FIN without data, now or later. It changes nothing of `before` but for its ACK: it is no data. Returns a lower
-    /// bound of the time of a delayed ACK.
+    /// Acknowledges a FIN without data, now or later. A FIN is no data, so `before` stays as it is, but for the ACK that is due.
+    /// Returns a lower bound of the time of a delayed ACK.
     pub(crate) fn acknowledge_fin(
         &mut self,
         config: &Config,
@@ -151,7 +151,7 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
-    /// Runs the timers of delayed and of joined ACKs if they have expired (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
+    /// Runs the timers of delayed and of compressed ACKs if they have expired (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
     pub(crate) fn handle_deadline(&mut self, config: &Config, now: Instant, rto: Duration) {
         if self.out_of_order.as_ref().is_some_and(|store| store.compressed_until() <= now.get()) {
             self.ack_now();

@@ -13,7 +13,7 @@ const RECENT_MAX: usize = 4;
 const BLOCKS_EXPECTED: usize = 2;
 /// Duplicate ACKs that are sent at once for each RCV.NXT (`TCP_FASTRETRANS_THRESH`).
 const DUPLICATE_ACKS: u8 = 3;
-/// Most ACKs that are joined (`tcp_comp_sack_nr`).
+/// Most ACKs that are compressed (`tcp_comp_sack_nr`).
 const COMPRESSED_MAX: u8 = 44;
 /// Most time for which an ACK waits for others (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY_MAX: Duration = Duration::from_millis(1);
@@ -66,9 +66,10 @@ impl Default for OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Joins the ACK of data out of order with later ones. Returns the time at which one is sent for all, or `None` if this one has
-    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`. Data that moves a range of theirs to the third
-    /// place sends them without that data, which is reported later (`tcp_sack_compress_send_ack`).
+    /// Compresses ACKs: the ACK of data out of order waits for later ones. Returns the time at which one is sent for all, or `None` if this one has
+    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`. New data can move a range that was not
+    /// reported to the third place of SACK. Then one ACK reports what came before that data, and the data wait for the next
+    /// (`tcp_sack_compress_send_ack`).
     pub(super) fn compress(
         &mut self,
         rcv_nxt: u64,
