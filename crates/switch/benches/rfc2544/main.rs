@@ -2,8 +2,11 @@
 //!
 //! `cargo bench -p fanin-switch --bench rfc2544`. Generator, switch and receiver share one core. Frames arrive by the wall clock. It
 //! stands still while other programs have that core, as a receive ring holds only some tens of microseconds of the load.
-//! With `-- --flooding` it measures addresses and broadcast frames only.
+//! With `-- --flooding` it measures addresses and broadcast frames only. With `--features dpdk` and `-- --dpdk` the ports are
+//! null devices of DPDK.
 
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod flooded;
 mod offered;
 mod search;
@@ -11,7 +14,7 @@ mod search;
 use std::time::Instant as WallClock;
 
 use fanin_switch::config::{Hugepages, PortSpec, StationSpec};
-use fanin_switch::{CirculatingPorts, Config, Mac, MemoryPorts, Pool, Switch, Vlan};
+use fanin_switch::{CirculatingPorts, Config, Driver, Mac, MemoryPorts, Pool, Switch, Vlan};
 use fanin_units::{Bytes, Duration, Instant};
 
 use offered::{Count, Load, OfferedPorts, RING_FRAMES};
@@ -64,45 +67,58 @@ impl Pattern {
     }
 }
 
+/// The port to which frame `turn` of a port goes.
+const fn destination(ports: usize, port: usize, turn: usize) -> usize {
+    (port + 1 + turn % (ports - 1)) % ports
+}
+
+/// A switch whose outputs never drop: frames wait in the receive rings, whose loss is counted.
+fn config(ports: usize, tag: Option<u16>) -> Config {
+    let mut config = Config {
+        port: (0..ports).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
+        station: (0..ports)
+            .map(|port| StationSpec { mac: Mac(mac(2, port)), port: format!("p{port}"), vlan: None })
+            .collect(),
+        ..Config::default()
+    };
+    if let Some(vlan) = tag {
+        let vlan = Vlan::new(vlan).expect("a VLAN");
+        config.port.iter_mut().for_each(|port| (port.untagged, port.tagged) = (None, vec![vlan]));
+        config.station.iter_mut().for_each(|station| station.vlan = Some(vlan));
+    }
+    config.switch.memory = Bytes::new(((ports * CIRCULATING + 4096) * 2048) as u64);
+    config.switch.buffer = config.switch.memory;
+    config
+}
+
 /// A switch under test.
-struct Device {
-    switch: Switch<OfferedPorts>,
+struct Device<D: Driver> {
+    switch: Switch<OfferedPorts<D>>,
     began: WallClock,
     ports: usize,
     /// Time of all trials, and that of other programs' pauses in them, ns.
     spent_ns: [u64; 2],
 }
 
-impl Device {
-    fn new(pattern: Pattern, bytes: usize, tag: Option<u16>) -> Self {
-        let ports = pattern.ports();
-        let mut config = Config {
-            port: (0..ports).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
-            station: (0..ports)
-                .map(|port| StationSpec { mac: Mac(mac(2, port)), port: format!("p{port}"), vlan: None })
-                .collect(),
-            ..Config::default()
-        };
-        if let Some(vlan) = tag {
-            let vlan = Vlan::new(vlan).expect("a VLAN");
-            config.port.iter_mut().for_each(|port| (port.untagged, port.tagged) = (None, vec![vlan]));
-            config.station.iter_mut().for_each(|station| station.vlan = Some(vlan));
-        }
-        config.switch.memory = Bytes::new(((ports * CIRCULATING + 4096) * 2048) as u64);
-        // Frames wait in the receive rings, whose loss is counted, and not in an output.
-        config.switch.buffer = config.switch.memory;
-        let pool =
-            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
-        let frames: Vec<(usize, Vec<u8>)> = (0..ports * CIRCULATING)
-            .map(|number| {
-                let (port, turn) = (number % ports, number / ports);
-                let other = (port + 1 + turn % (ports - 1)) % ports;
-                (port, frame(mac(2, other), mac(2, port), bytes, tag))
-            })
-            .collect();
-        let frames = frames.iter().map(|(port, frame)| (*port, frame.as_slice()));
-        let ports_in_memory = OfferedPorts::new(CirculatingPorts::new(pool, ports, frames, true));
-        let switch = Switch::new(config, ports_in_memory).expect("a configuration");
+/// A switch over ports in memory, which copy all payloads in and out.
+fn in_memory(ports: usize, bytes: usize, tag: Option<u16>) -> Device<CirculatingPorts> {
+    let config = config(ports, tag);
+    let pool =
+        Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+    let frames: Vec<(usize, Vec<u8>)> = (0..ports * CIRCULATING)
+        .map(|number| {
+            let (port, turn) = (number % ports, number / ports);
+            (port, frame(mac(2, destination(ports, port, turn)), mac(2, port), bytes, tag))
+        })
+        .collect();
+    let frames = frames.iter().map(|(port, frame)| (*port, frame.as_slice()));
+    Device::new(config, OfferedPorts::new(CirculatingPorts::new(pool, ports, frames, true), Vec::new()))
+}
+
+impl<D: Driver> Device<D> {
+    fn new(config: Config, driver: OfferedPorts<D>) -> Self {
+        let ports = driver.ports_len();
+        let switch = Switch::new(config, driver).expect("a configuration");
         Self { switch, began: WallClock::now(), ports, spent_ns: [0; 2] }
     }
 
@@ -259,6 +275,58 @@ fn flooding(quick: bool) {
     }
 }
 
+/// A row of the table of throughput and latency; of a quick run, only whether frames are forwarded.
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn row<D: Driver>(name: &str, bytes: usize, device: &mut Device<D>, quick: bool) {
+    let seconds = if quick { 0.001 } else { 0.1 };
+    let most = (0..3).map(|_| device.saturated(seconds)).fold(0.0, f64::max);
+    if quick {
+        assert!(most > 0.0, "{name}: nothing is forwarded");
+        return;
+    }
+    let [ndr, pdr] = [NO_DROP, PARTIAL_DROP]
+        .map(|goal| search::search(goal, 1.2 * most, |load, seconds| device.trial(load, seconds).loss()));
+    // A load without loss meets the other goal too, also where its own search was disturbed.
+    let pdr = pdr.max(ndr);
+    let latencies: Vec<_> = [0.5, 0.9, 1.0]
+        .iter()
+        .map(|share| {
+            let count = device.trial((share * ndr).max(1e3), 1.0);
+            format!("{:.1}, {:.1}", count.latency_us(0.5), count.latency_us(0.99))
+        })
+        .collect();
+    println!(
+        "| {name} | {bytes} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {:.0} % |",
+        most / 1e6,
+        ndr / 1e6,
+        pdr / 1e6,
+        pdr * (bytes + 20) as f64 * 8e-9,
+        latencies.join(" / "),
+        100.0 * device.spent_ns[1] as f64 / device.spent_ns[0] as f64
+    );
+}
+
+/// The rate of a 100 Gb/s link of each of two ports, frames a second, and the longest burst that is tried.
+fn bursts(bytes: usize, quick: bool) -> (f64, u64) {
+    (100e9 / ((bytes + 20) * 8) as f64, if quick { 100 } else { 2_000_000 })
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn show_burst(bytes: usize, frames: u64, most: u64) {
+    println!("{bytes} B: {frames} frames{}", if frames == most { " and more" } else { "" });
+}
+
+const TRAFFIC: [(&str, Pattern, Option<u16>); 3] = [
+    ("pair, both ways", Pattern::Pair, None),
+    ("the same, tagged", Pattern::Pair, Some(10)),
+    ("mesh of 12 ports", Pattern::Mesh, None),
+];
+
+/// The sizes of frames that are measured with a kind of traffic.
+fn sizes((_, pattern, tag): (&str, Pattern, Option<u16>)) -> impl Iterator<Item = usize> {
+    SIZES.into_iter().step_by(if pattern == Pattern::Pair && tag.is_none() { 1 } else { 3 })
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn main() {
     // `cargo test --benches` only asks whether it runs.
@@ -268,55 +336,26 @@ fn main() {
     if std::env::args().any(|argument| argument == "--flooding") {
         return flooding(quick);
     }
-    let seconds = if quick { 0.001 } else { 0.1 };
+    #[cfg(feature = "dpdk")]
+    if dpdk::is_asked() {
+        return dpdk::measure(quick);
+    }
     println!(
         "| traffic | frame, B | saturated, Mframes/s | NDR | PDR | Gb/s at PDR | latency at 50 / 90 / 100 % of NDR, us: p50, p99 | core taken away |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    for (name, pattern, tag) in [
-        ("pair, both ways", Pattern::Pair, None),
-        ("the same, tagged", Pattern::Pair, Some(10)),
-        ("mesh of 12 ports", Pattern::Mesh, None),
-    ] {
-        for bytes in SIZES.into_iter().step_by(if pattern == Pattern::Pair && tag.is_none() { 1 } else { 3 })
-        {
-            let mut device = Device::new(pattern, bytes, tag);
-            let most = (0..3).map(|_| device.saturated(seconds)).fold(0.0, f64::max);
-            if quick {
-                assert!(most > 0.0, "{name}: nothing is forwarded");
-                break;
-            }
-            let [ndr, pdr] = [NO_DROP, PARTIAL_DROP].map(|goal| {
-                search::search(goal, 1.2 * most, |load, seconds| device.trial(load, seconds).loss())
-            });
-            // A load without loss meets the other goal too, also where its own search was disturbed.
-            let pdr = pdr.max(ndr);
-            let latencies: Vec<_> = [0.5, 0.9, 1.0]
-                .iter()
-                .map(|share| {
-                    let count = device.trial((share * ndr).max(1e3), 1.0);
-                    format!("{:.1}, {:.1}", count.latency_us(0.5), count.latency_us(0.99))
-                })
-                .collect();
-            println!(
-                "| {name} | {bytes} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {:.0} % |",
-                most / 1e6,
-                ndr / 1e6,
-                pdr / 1e6,
-                pdr * (bytes + 20) as f64 * 8e-9,
-                latencies.join(" / "),
-                100.0 * device.spent_ns[1] as f64 / device.spent_ns[0] as f64
-            );
+    for traffic in TRAFFIC {
+        let (name, pattern, tag) = traffic;
+        for bytes in sizes(traffic).take(if quick { 1 } else { SIZES.len() }) {
+            row(name, bytes, &mut in_memory(pattern.ports(), bytes, tag), quick);
         }
     }
     println!(
         "\nBack-to-back bursts of both ports of a pair at 100 Gb/s, receive rings of {RING_FRAMES} frames:"
     );
-    let most = if quick { 100 } else { 2_000_000 };
     for bytes in SIZES {
-        let mut device = Device::new(Pattern::Pair, bytes, None);
-        let frames = device.back_to_back(100e9 / ((bytes + 20) * 8) as f64, most);
-        println!("{bytes} B: {frames} frames{}", if frames == most { " and more" } else { "" });
+        let (rate, most) = bursts(bytes, quick);
+        show_burst(bytes, in_memory(2, bytes, None).back_to_back(rate, most), most);
     }
     flooding(quick);
 }

@@ -1,9 +1,9 @@
-//! Ports in memory with an offered load: frames arrive at a rate by the clock, in receive rings of limited length.
+//! Ports with an offered load: frames arrive at a rate by the clock, in receive rings of limited length.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use fanin_switch::{Buffer, CirculatingPorts, Driver, Received};
+use fanin_switch::{Driver, Received};
 
 /// Frames that a port's receive ring holds, as network cards have it by default; further ones are lost.
 pub(crate) const RING_FRAMES: u64 = 1024;
@@ -131,10 +131,12 @@ impl Clock {
     }
 }
 
-/// Circulating ports that hold each frame back until it is due.
+/// Ports that always have frames, and hold each one back until it is due.
 #[derive(Debug)]
-pub(crate) struct OfferedPorts {
-    ports: CirculatingPorts,
+pub(crate) struct OfferedPorts<D> {
+    ports: D,
+    /// The headers that a port's frames get in turn; none if they have theirs.
+    headers: Vec<Vec<Vec<u8>>>,
     inputs: Vec<Input>,
     load: Load,
     clock: Clock,
@@ -142,11 +144,11 @@ pub(crate) struct OfferedPorts {
     latencies: Vec<u64>,
 }
 
-impl OfferedPorts {
-    pub(crate) fn new(ports: CirculatingPorts) -> Self {
+impl<D: Driver> OfferedPorts<D> {
+    pub(crate) fn new(ports: D, headers: Vec<Vec<Vec<u8>>>) -> Self {
         let inputs = vec![Input::default(); ports.ports_len()];
         let load = Load { rate: 0.0, frames: 0 };
-        Self { ports, inputs, load, clock: Clock::start(), sent: 0, latencies: Vec::new() }
+        Self { ports, headers, inputs, load, clock: Clock::start(), sent: 0, latencies: Vec::new() }
     }
 
     /// Begins a trial. All frames of the one before have left.
@@ -178,14 +180,14 @@ impl OfferedPorts {
     }
 }
 
-impl Driver for OfferedPorts {
-    type Handle = Buffer;
+impl<D: Driver> Driver for OfferedPorts<D> {
+    type Handle = D::Handle;
 
     fn ports_len(&self) -> usize {
         self.ports.ports_len()
     }
 
-    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
+    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<D::Handle>>) {
         let now_s = self.clock.now_ns() as f64 * 1e-9;
         let (input, load) = (&mut self.inputs[port], self.load);
         input.due = ((now_s * load.rate) as u64).min(load.frames).max(input.due);
@@ -195,13 +197,18 @@ impl Driver for OfferedPorts {
         let begin = into.len();
         self.ports.receive(port, frames_max.min(waiting.min(RING_FRAMES) as usize), into);
         for frame in &into[begin..] {
-            let due_ns = ((input.received + input.lost) as f64 / load.rate * 1e9) as u64;
-            put_stamp(self.ports.head_mut(frame.handle), due_ns);
+            let number = input.received + input.lost;
+            let bytes = self.ports.head_mut(frame.handle);
+            if let Some(headers) = self.headers.get(port) {
+                let header = &headers[(number % headers.len() as u64) as usize];
+                bytes[..header.len()].copy_from_slice(header);
+            }
+            put_stamp(bytes, (number as f64 / load.rate * 1e9) as u64);
             input.received += 1;
         }
     }
 
-    fn transmit(&mut self, port: usize, frames: &[Received<Buffer>]) -> usize {
+    fn transmit(&mut self, port: usize, frames: &[Received<D::Handle>]) -> usize {
         let now = self.clock.now_ns();
         for frame in frames {
             let latency = now.saturating_sub(stamp(self.ports.head(frame.handle)));
@@ -215,31 +222,31 @@ impl Driver for OfferedPorts {
         self.ports.flush(port);
     }
 
-    fn head(&self, handle: Buffer) -> &[u8] {
+    fn head(&self, handle: D::Handle) -> &[u8] {
         self.ports.head(handle)
     }
 
-    fn head_mut(&mut self, handle: Buffer) -> &mut [u8] {
+    fn head_mut(&mut self, handle: D::Handle) -> &mut [u8] {
         self.ports.head_mut(handle)
     }
 
-    fn grow_front(&mut self, handle: &mut Buffer, bytes: u16) -> bool {
+    fn grow_front(&mut self, handle: &mut D::Handle, bytes: u16) -> bool {
         self.ports.grow_front(handle, bytes)
     }
 
-    fn cut_front(&mut self, handle: &mut Buffer, bytes: u16) {
+    fn cut_front(&mut self, handle: &mut D::Handle, bytes: u16) {
         self.ports.cut_front(handle, bytes);
     }
 
-    fn make(&mut self, frame: &[u8]) -> Option<Buffer> {
+    fn make(&mut self, frame: &[u8]) -> Option<D::Handle> {
         self.ports.make(frame)
     }
 
-    fn copy_out(&self, frame: Received<Buffer>, into: &mut Vec<u8>) {
+    fn copy_out(&self, frame: Received<D::Handle>, into: &mut Vec<u8>) {
         self.ports.copy_out(frame, into);
     }
 
-    fn free(&mut self, frame: Received<Buffer>) {
+    fn free(&mut self, frame: Received<D::Handle>) {
         self.ports.free(frame);
     }
 
@@ -251,11 +258,11 @@ impl Driver for OfferedPorts {
         self.ports.capacity()
     }
 
-    fn poll_stray(&mut self, worker: usize) -> Option<Buffer> {
+    fn poll_stray(&mut self, worker: usize) -> Option<D::Handle> {
         self.ports.poll_stray(worker)
     }
 
-    fn handle_stray(&mut self, handle: Buffer) {
+    fn handle_stray(&mut self, handle: D::Handle) {
         self.ports.handle_stray(handle);
     }
 
