@@ -8,8 +8,8 @@ use crate::endpoint::Endpoint;
 use crate::flight::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, SegmentRun};
 use crate::recovery::{AckEvent, RecoveryState};
 
-/// DSACKs widen the reordering window up to this many steps.
-const WINDOW_STEPS_MAX: u8 = 64;
+/// Recoveries for which DSACKs keep the reordering window wide (`TCP_RACK_RECOVERY_THRESH`).
+const WIDE_RECOVERIES: u8 = 16;
 
 /// The delivered segment that was sent last (RFC 8985 §6.1), and the timer that follows from it.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct RackState {
     original_sent_at: u64,
     /// Factor of the reordering window; DSACKs raise it (RACK.reo_wnd_mult).
     window_steps: u8,
+    /// Recoveries after which the window is narrow again (RACK.reo_wnd_persist).
+    wide_recoveries: u8,
     /// SND.NXT when it was raised last.
     widened_until: u64,
     /// True if an ACK has covered a transmission since the last search for losses.
@@ -41,6 +43,7 @@ impl RackState {
             wait: 0,
             original_sent_at: 0,
             window_steps: 1,
+            wide_recoveries: 0,
             widened_until: 0,
             is_advanced: false,
         }
@@ -73,8 +76,22 @@ impl RackState {
     /// Widens the reordering window after a DSACK (RFC 8985 §6.2 step 4), once a round trip (`tcp_rack_update_reo_wnd`).
     pub(crate) fn widen_window(&mut self, snd_una: u64, snd_nxt: u64) {
         if snd_una >= self.widened_until {
-            self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
+            self.window_steps = self.window_steps.saturating_add(1);
+            self.wide_recoveries = WIDE_RECOVERIES;
             self.widened_until = snd_nxt;
+        }
+    }
+
+    /// Notes a recovery that was needless: a wide window stays for one more (`tcp_try_undo_dsack`).
+    pub(crate) fn note_needless_recovery(&mut self) {
+        self.wide_recoveries = (self.wide_recoveries + 1).min(WIDE_RECOVERIES);
+    }
+
+    /// Notes the end of a recovery that was not undone (`tcp_try_undo_recovery`). After the last one the window is narrow.
+    pub(crate) fn note_recovery(&mut self) {
+        self.wide_recoveries = self.wide_recoveries.saturating_sub(1);
+        if self.wide_recoveries == 0 {
+            self.window_steps = 1;
         }
     }
 
@@ -328,5 +345,29 @@ impl Endpoint {
         let rack = &mut RecoveryState::in_place(&mut self.recovery, snd_nxt).rack;
         rack.wait = 0;
         self.flight.mark_lost(config, |run| rack.is_lost(run, now, window));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // RFC 8985 section 6.2 step 4: RACK.reo_wnd_persist is 16 recoveries.
+    #[test]
+    fn sixteen_recoveries_narrow_the_window() {
+        let mut rack = RackState::new();
+        for round in 0..3 {
+            rack.widen_window(10 * round, 10 * (round + 1));
+        }
+        rack.widen_window(29, 40);
+        assert_eq!(rack.window_steps, 4, "once a round trip");
+        for _ in 0..15 {
+            rack.note_recovery();
+        }
+        rack.note_needless_recovery();
+        rack.note_recovery();
+        assert_eq!(rack.window_steps, 4);
+        rack.note_recovery();
+        assert!(!rack.is_window_wide());
     }
 }

@@ -289,6 +289,7 @@ impl Endpoint {
             CongestionState::Recovery => {
                 self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
                 if !self.try_undo(config, ack) {
+                    self.recovery_mut().rack.note_recovery();
                     self.end_reduction(config, now);
                 }
                 self.ca_state = CongestionState::Open;
@@ -296,7 +297,9 @@ impl Endpoint {
             CongestionState::Loss => {
                 self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
                 if !self.try_undo(config, ack) {
-                    self.recovery_mut().undo.clear();
+                    let recovery = self.recovery_mut();
+                    recovery.rack.note_recovery();
+                    recovery.undo.clear();
                 }
                 self.ca_state = CongestionState::Open;
             }

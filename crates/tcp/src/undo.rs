@@ -131,6 +131,7 @@ impl Endpoint {
     pub(crate) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
         let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_all_reported());
         if is_needless {
+            self.recovery_mut().rack.note_needless_recovery();
             self.undo(config, now, false);
         }
         is_needless
