@@ -11,8 +11,9 @@ use fanin_units::{Duration, Rate, Ratio};
 
 use crate::alike::{colours, first_colours};
 use crate::connections::collector_host;
-use crate::routes::{is_redirected, rules};
-use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, reverse};
+use crate::{
+    Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, SwitchKind, reverse,
+};
 
 /// Amount of the data from one source to a collector; a power of two, so that equal parts stay whole.
 const SOURCE: u64 = 1 << 20;
@@ -135,7 +136,7 @@ impl DataPaths {
     /// [`NetworkError::NoPath`].
     pub fn new(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
         let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
-        let colours = colours(network, &first_colours(scenario, network, &roles.readouts, asked));
+        let colours = colours(network, &first_colours(network, &roles.readouts, asked));
         let mut kinds: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
         for (index, &collector) in (0..).zip(asked) {
             kinds.entry(colours[collector as usize]).or_insert((index, 0)).1 += 1;
@@ -198,7 +199,8 @@ impl Flow<'_> {
             if by_distance.len() <= distance {
                 by_distance.resize(distance + 1, Vec::new());
             }
-            let is_redirected = is_redirected(self.scenario, self.roles, [readout, index]);
+            let ends = [("readout", readout), ("collector", index)];
+            let is_redirected = self.roles.software.is_some_and(|node| self.network.names(node, ends));
             let at = &mut self.at[host as usize];
             at.amount[usize::from(is_redirected)] = SOURCE;
             (at.is_reached, at.spread, at.rate) = (true, Some(spread), Rate::MAX);
@@ -304,9 +306,8 @@ impl Flow<'_> {
     ) -> Rate {
         let network = self.network;
         let source = network.source(port);
-        let has_rings = network.switch(source).is_some_and(|kind| {
-            kind.settings.buffering.has_rings() && !rules(self.scenario).flows.is_empty()
-        });
+        let rings = network.switch(source).and_then(SwitchKind::rings);
+        let has_rings = rings.is_some_and(|rings| !rings.flows.is_empty());
         if !self.classes.contains_key(name) {
             let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, amount: 0, ports_taken: 0, queue: None };
             self.classes.insert(name.to_owned(), fresh);

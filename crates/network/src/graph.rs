@@ -224,8 +224,7 @@ impl Network {
 
     /// The rate limit of each ring at a port; `None` if the port has no rings, or no limit below the link's rate.
     pub fn ring_rate(&self, port: PortIndex) -> Option<Rate> {
-        let settings = &self.switch(self.source(port))?.settings;
-        settings.daqring.rate_below(self.link(port).rate).filter(|_| settings.buffering.has_rings())
+        self.switch(self.source(port))?.rings()?.rate_below(self.link(port).rate)
     }
 
     /// Hashes of the ports' names, which do not depend on the order of nodes and links. Links between the same two nodes

@@ -1,6 +1,6 @@
 //! The switches of a scenario by role, with the settings and the scenario's section of each role.
 
-use fanin_scenario::{Buffering, Ecn, Scenario, SwitchSettings};
+use fanin_scenario::{Buffering, Daqrings, Ecn, Scenario, SwitchSettings};
 
 /// The role of a switch in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +81,11 @@ pub struct SwitchKind {
 }
 
 impl SwitchKind {
+    /// The rings of these switches: their settings and the rules for flows. `None` without rings.
+    pub fn rings(&self) -> Option<&Daqrings> {
+        self.settings.buffering.has_rings().then_some(&self.settings.daqring)
+    }
+
     /// The section of the scenario that describes them.
     pub const fn section(&self) -> &'static str {
         match self.role {
