@@ -2,6 +2,8 @@
 
 use fanin_units::mix;
 
+use crate::{L1Id, Random};
+
 /// The purpose of a stream of random numbers. Every host has one stream for each, so that no other host and no other purpose
 /// shifts its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +13,7 @@ pub enum Purpose {
     Role = 1,
     /// Size of an event, by its L1 ID.
     Event = 2,
-    /// Sizes of fragments, or their bytes.
+    /// Sizes of fragments.
     Fragment = 3,
     /// Decisions of a switch that marks or drops by chance.
     Marking = 4,
@@ -19,6 +21,8 @@ pub enum Purpose {
     Loss = 5,
     /// Times and sizes of background transfers.
     Background = 6,
+    /// Bytes of fragments, which only the live system has.
+    Content = 7,
 }
 
 /// Kinds of hosts. More hosts of one kind never change the seeds of another kind.
@@ -47,10 +51,21 @@ pub const fn stream_seed(run: u64, kind: HostKind, place: u64, purpose: Purpose)
     mix(mix(mix(run) ^ ((kind as u64) << 40 | place)) ^ purpose as u64)
 }
 
+/// Returns the random stream of an event, the same for all readouts: it draws the event's own part of its fragments' sizes.
+#[inline]
+pub fn event_stream(run: u64, event: L1Id) -> Random {
+    Random::new(stream_seed(run, HostKind::Event, event.0, Purpose::Event))
+}
+
+/// Returns the random stream of a readout's fragments of one event: their sizes, in the order of the fragments, or their bytes.
+#[inline]
+pub fn fragment_stream(run: u64, readout: u64, event: L1Id, purpose: Purpose) -> Random {
+    Random::new(stream_seed(run ^ event.0.rotate_left(32), HostKind::Readout, readout, purpose))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
 
     #[test]
     fn streams_differ_in_everything_that_names_them() {
