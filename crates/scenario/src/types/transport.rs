@@ -138,6 +138,13 @@ pub struct M21tcpSettings {
     pub rewrite_echo: bool,
 }
 
+impl M21tcpSettings {
+    /// Returns the time after which a flow without a frame no longer counts; [`Duration::MAX`] if only its FIN ends it.
+    pub fn idle_limit(&self) -> Duration {
+        if self.idle.is_zero() { Duration::MAX } else { self.idle }
+    }
+}
+
 impl Default for M21tcpSettings {
     fn default() -> Self {
         Self {

@@ -240,8 +240,9 @@ fn m21(
     Ok(Some(M21Spec {
         buffer,
         mss,
-        overhead: frame.saturating_sub(mss),
-        idle: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
+        header: frame.saturating_sub(mss),
+        idle: transport.m21tcp.idle_limit(),
+        rewrite_echo: transport.m21tcp.rewrite_echo,
         ..M21Spec::default()
     }))
 }
@@ -434,6 +435,26 @@ mod tests {
             assert_eq!(port.mark.unwrap().frame, Some(Bytes::new(594)), "{framing}");
             assert_eq!(port.buffer, Some(Bytes::new(99_400)), "{framing}");
         }
+    }
+
+    #[test]
+    fn the_m21tcp_stage_has_the_settings_of_the_scenario() {
+        let base = ["tor.m21=true", "tor.buffering=dedicated", "transport.congestion_control=m21tcp"];
+        let stage = |sets: &[&str]| {
+            let sets: Vec<String> = [&base[..], sets].concat().iter().map(|&set| set.to_owned()).collect();
+            let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
+            let network = LiveNetwork::of(&scenario).unwrap();
+            let config = configure(&scenario, &network, 0, Path::new("/nowhere")).unwrap();
+            // The switch reads its settings from a file.
+            let text = toml::to_string(&config).unwrap();
+            let read = fanin_switch::config::load_text("switch", &text).unwrap().config;
+            let stage = read.port[0].m21.unwrap();
+            assert_eq!(Some(stage), config.port[0].m21);
+            (stage.rewrite_echo, stage.idle)
+        };
+        assert_eq!(stage(&[]), (false, Duration::from_secs(1)));
+        let sets = ["transport.m21tcp.rewrite_echo=true", "transport.m21tcp.idle=0 s"];
+        assert_eq!(stage(&sets), (true, Duration::MAX));
     }
 
     #[test]
