@@ -62,7 +62,7 @@ pub fn configure(
         let place = ports.iter().position(|(other, _)| *other == link);
         names[place.expect("a way leads by a port of the switch")].clone()
     };
-    let has_rings = switch.settings.buffering.has_rings();
+    let plain_queue = switch.settings.buffering.has_rings().then(|| switch.settings.daqring.plain_queue());
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
@@ -76,8 +76,8 @@ pub fn configure(
             table: if is_software { 0 } else { 1 + table_of[link] as u16 },
             buffer: own_buffer,
             service: switch.settings.daqring.service,
-            plain_first: has_rings,
-            plain_frames: has_rings.then_some(Packets::new(switch.settings.daqring.frames.into())),
+            plain_first: plain_queue.is_some(),
+            plain_frames: plain_queue.as_ref().map(|queue| Packets::new(queue.frames_max.into())),
             mark: mark(network, switch),
             flood: false,
             pause: pause(network, switch, *end)?,
@@ -104,7 +104,7 @@ pub fn configure(
             macs.map(move |mac| WaySpec { table: 1 + table as u16, mac, port: port.clone() })
         }));
     }
-    if has_rings {
+    if plain_queue.is_some() {
         rings(network, number, &mut config);
     }
     Ok(config)
@@ -250,6 +250,7 @@ fn m21(
 /// Adds a ring at the output towards each destination of incast-sensitive flows, and a rule for each pair of ends.
 fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     let settings = &network.switches[number].settings.daqring;
+    let own = settings.ring();
     let names = network.port_names(number);
     for (place, (link, _)) in network.ports_of(number).into_iter().enumerate() {
         let port = names[place].clone();
@@ -266,10 +267,11 @@ fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
                 continue;
             }
             let ring = destination.name.clone();
+            let (rate, burst) = own.shaping.unzip();
             config.ring.push(RingSpec {
-                frames: Some(Packets::new(u64::from(settings.frames))),
-                rate: (!settings.rate.is_zero()).then_some(settings.rate),
-                burst: (!settings.rate.is_zero()).then_some(settings.burst),
+                frames: Some(Packets::new(own.frames_max.into())),
+                rate,
+                burst,
                 ..RingSpec::new(&ring, &port)
             });
             config.rule.extend(named.into_iter().map(|(from, path)| RuleSpec {
