@@ -135,7 +135,7 @@ impl DataPaths {
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn new(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
-        let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
+        let asked = &roles.collectors[..scenario.receivers() as usize];
         let colours = colours(network, &first_colours(network, &roles.readouts, asked));
         let mut kinds: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
         for (index, &collector) in (0..).zip(asked) {

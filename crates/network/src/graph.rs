@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use fanin_scenario::PauseMode;
 use fanin_units::wire::{self, FrameOverhead};
 use fanin_units::{Bytes, Duration, Rate, Ratio, mix};
 
@@ -162,6 +163,11 @@ impl Network {
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
         let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
         self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
+    }
+
+    /// Returns true if a switch of the network sends PAUSE.
+    pub fn has_pause(&self) -> bool {
+        self.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off)
     }
 
     /// Joins two nodes by a link that loses no frame. Returns the link's index in [`Self::links`].

@@ -51,15 +51,11 @@ impl SwitchRole {
 
     /// Resolves the settings of the role from a scenario.
     pub fn resolve(self, scenario: &Scenario) -> SwitchKind {
-        let (settings, has_uplinks) = match self {
-            Self::Tor => (scenario.tor.clone(), true),
-            Self::Core => (scenario.core.clone(), false),
-            Self::Aggregation => (scenario.aggregation.clone(), true),
-            Self::Leaf => (scenario.leaf.clone(), true),
-            Self::Spine => (scenario.spine.clone(), false),
-            Self::Software => (software(scenario), false),
+        let settings = match self {
+            Self::Software => software(scenario),
+            role => scenario.switch_settings(role.name()).clone(),
         };
-        SwitchKind { settings, has_uplinks, role: self }
+        SwitchKind { settings, has_uplinks: self.is_outer() || self == Self::Leaf, role: self }
     }
 }
 

@@ -151,7 +151,7 @@ impl SystemFigures {
         let ideal = collection_time_ideal(round_trip, wire, whole.ideal.rate());
         let processing = processing_time(s, &steps);
         let is_closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
-        let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
+        let collectors = s.receivers();
         let units = if s.is_barrier() { 1 } else { s.units_total() };
         let mut system = Self {
             segments: framing,

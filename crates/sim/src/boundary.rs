@@ -3,7 +3,6 @@
 //! A frame or PAUSE signal that leaves the partition arrives at least its link's delay after the present time.
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex};
-use fanin_scenario::PauseMode;
 use fanin_units::Duration;
 
 use crate::fabric::LeavingFrame;
@@ -52,7 +51,7 @@ impl PlayedNodes {
                 played.hosts[host as usize] = plays(node);
             }
         }
-        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let has_pause = network.has_pause();
         for port in network.ports() {
             let list = match [network.source(port), network.destination(port)].map(&plays) {
                 [true, false] => &mut played.leading_out,

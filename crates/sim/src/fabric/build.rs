@@ -48,13 +48,12 @@ impl Fabric {
             Port::new(link, [outputs[index as usize], outputs[reverse(index) as usize]])
         };
         let ports = network.ports().map(port).collect();
-        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
         let mut builder = Builder {
             network,
             ports,
             memories: Vec::new(),
             chances: Vec::new(),
-            pausing: has_pause.then(Vec::new),
+            pausing: network.has_pause().then(Vec::new),
             has_priorities: network
                 .switches
                 .iter()
