@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fanin_scenario::Scenario;
 use fanin_units::{Duration, Rate, Ratio};
 
-use crate::alike::{colours, first_colours};
 use crate::connections::collector_host;
+use crate::equivalence::{colours, first_colours};
 use crate::{
     Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, SwitchKind, reverse,
 };
@@ -321,9 +321,9 @@ impl Flow<'_> {
         class.amount += u128::from(amount) * u128::from(members);
         class.ports_taken += members;
         let mut leaves = network.link(port).rate.min(from.rate);
-        if let NodeKind::Switch { like } = network.nodes[source as usize].kind {
+        if let NodeKind::Switch { settings } = network.nodes[source as usize].kind {
             let queue = class.queue.get_or_insert_with(|| DataQueue {
-                switch: like,
+                switch: settings,
                 is_uplink: network.is_uplink(port),
                 has_rings,
                 part: 0,

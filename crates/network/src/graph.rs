@@ -31,7 +31,7 @@ pub enum NodeKind {
     /// A switch: stores and forwards frames.
     Switch {
         /// The index of the switch's settings in [`Network::switches`]. Switches share settings, never memory.
-        like: usize,
+        settings: usize,
     },
 }
 
@@ -149,8 +149,8 @@ impl Network {
     }
 
     /// Adds a switch with the settings number `like` of [`Self::switches`].
-    pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
-        self.add(Node { name, kind: NodeKind::Switch { like } })
+    pub fn add_switch(&mut self, name: String, settings: usize) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Switch { settings } })
     }
 
     fn add(&mut self, node: Node) -> NodeIndex {
@@ -161,8 +161,9 @@ impl Network {
 
     /// The settings of the roles that at least one switch has.
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
-        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
-        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
+        let is_used =
+            |settings: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { settings });
+        self.switches.iter().enumerate().filter(move |(settings, _)| is_used(*settings)).map(|(_, kind)| kind)
     }
 
     /// Returns true if a switch of the network sends PAUSE.
@@ -190,7 +191,7 @@ impl Network {
     pub fn switch(&self, node: NodeIndex) -> Option<&SwitchKind> {
         match self.nodes[node as usize].kind {
             NodeKind::Host => None,
-            NodeKind::Switch { like } => Some(&self.switches[like]),
+            NodeKind::Switch { settings } => Some(&self.switches[settings]),
         }
     }
 
@@ -280,7 +281,7 @@ impl Network {
     pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
         let role = |node: NodeIndex| match self.nodes[node as usize].kind {
             NodeKind::Host => None,
-            NodeKind::Switch { like } => SwitchRole::ALL.get(like).copied(),
+            NodeKind::Switch { settings } => SwitchRole::ALL.get(settings).copied(),
         };
         let nodes = || 0..self.nodes.len() as NodeIndex;
         let middle =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Rate};
 
-use crate::alike::{colours, first_colours};
+use crate::equivalence::{colours, first_colours};
 use crate::topology::Roles;
 use crate::{CollectionWork, Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, Spread};
 

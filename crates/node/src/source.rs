@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fanin_dataflow::{
-    FragmentSet, FragmentSource, HostKind, L1Id, Purpose, Random, event_stream, fragment_stream, stream_seed,
+    FragmentSet, FragmentSource, L1Id, Purpose, Random, SeedOwner, event_stream, fragment_stream, stream_seed,
 };
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{EventSizes, SizesError, read_models};
@@ -297,7 +297,7 @@ impl FragmentMemory {
             _ if !has_noise => Vec::new(),
             Supply::Drawn { seed, .. } | Supply::Listed { seed, .. } | Supply::Modelled { seed, .. } => {
                 let mut random =
-                    Random::new(stream_seed(seed, HostKind::Readout, readout.into(), Purpose::Content));
+                    Random::new(stream_seed(seed, SeedOwner::Readout, readout.into(), Purpose::Content));
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
             }
         };

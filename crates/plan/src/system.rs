@@ -272,11 +272,11 @@ fn checked(bytes: Bytes, times: u64, quantity: &'static str) -> Result<Bytes, Pl
 
 /// Returns the indices of the kinds of switches in a network.
 fn switches_used(network: &Network) -> BTreeSet<usize> {
-    let like = |node: &Node| match node.kind {
-        NodeKind::Switch { like } => Some(like),
+    let settings = |node: &Node| match node.kind {
+        NodeKind::Switch { settings } => Some(settings),
         NodeKind::Host => None,
     };
-    network.nodes.iter().filter_map(like).collect()
+    network.nodes.iter().filter_map(settings).collect()
 }
 
 /// Counts the links to the loggers that carry events. If paths depend on the destination only, each logger's events take one

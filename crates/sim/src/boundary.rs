@@ -7,7 +7,7 @@ use fanin_units::Duration;
 
 use crate::fabric::LeavingFrame;
 use crate::index::EndIndex;
-use crate::streams::StreamMessage;
+use crate::messages::StreamMessage;
 
 /// A frame on its way from one partition to another, with the messages that travel with it.
 pub(crate) struct BoundaryFrame<M> {

@@ -1,6 +1,6 @@
 //! Builds the ports and the packet memories of a network's switches.
 
-use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
+use fanin_dataflow::{Purpose, Random, SeedOwner, stream_seed};
 use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, InService, Layout, Memory, OutputBuffer, OutputLink, PauseThresholds,
     Threshold,
@@ -63,7 +63,7 @@ impl Fabric {
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let Some(kind) = network.switch(node) {
                 let switch = builder.memories.len() as u64;
-                let random = stream_seed(run, HostKind::Switch, switch, Purpose::Marking);
+                let random = stream_seed(run, SeedOwner::Switch, switch, Purpose::Marking);
                 builder.chances.push(Random::new(random));
                 builder.add_switch(kind, ports)?;
             }

@@ -1,6 +1,6 @@
 //! The frames that links lose at random.
 
-use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
+use fanin_dataflow::{Purpose, Random, SeedOwner, stream_seed};
 use fanin_network::{Network, PortIndex};
 use fanin_units::Ratio;
 
@@ -20,7 +20,7 @@ impl LinkLosses {
             return None;
         }
         let stream = |(port, hash): (PortIndex, u64)| {
-            let random = stream_seed(run, HostKind::Link, hash >> 24, Purpose::Loss);
+            let random = stream_seed(run, SeedOwner::Link, hash >> 24, Purpose::Loss);
             (network.link(port).loss, Random::new(random))
         };
         Some(Self { ports: network.ports().zip(network.port_hashes()).map(stream).collect(), lost: 0 })

@@ -32,7 +32,7 @@ pub(crate) fn first_colours(network: &Network, readouts: &[NodeIndex], asked: &[
 pub(crate) fn colours(network: &Network, first_colours: &[u64]) -> Vec<u64> {
     let kind = |node: NodeIndex| match network.nodes[node as usize].kind {
         NodeKind::Host => u64::MAX,
-        NodeKind::Switch { like } => like as u64,
+        NodeKind::Switch { settings } => settings as u64,
     };
     let mut colours: Vec<u64> =
         (0..).zip(first_colours).map(|(node, &colour)| mix(mix(colour) ^ kind(node))).collect();
