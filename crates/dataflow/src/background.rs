@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::random::{Delay, Random};
-use crate::seeds::{HostKind, Purpose, stream_seed};
+use crate::seeds::{Purpose, SeedOwner, stream_seed};
 use crate::timers::later;
 
 /// Bytes in front of each transfer, which are part of it: its length and the time at which it was due.
@@ -64,9 +64,9 @@ pub struct BackgroundSource {
 
 /// Returns the seed of a source: connection `number` to a collector, from a readout.
 pub const fn background_seed(run: u64, readout: u32, collector: u32, number: u32) -> u64 {
-    let of_readout = stream_seed(run, HostKind::Readout, readout as u64, Purpose::Background);
+    let of_readout = stream_seed(run, SeedOwner::Readout, readout as u64, Purpose::Background);
     let place = (collector as u64) << 12 | number as u64;
-    stream_seed(of_readout, HostKind::Collector, place, Purpose::Background)
+    stream_seed(of_readout, SeedOwner::Collector, place, Purpose::Background)
 }
 
 impl BackgroundSource {

@@ -107,7 +107,7 @@ pub use push::{DESTINATION_BYTES, PushedAnswers};
 pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{EventRecord, EventStep};
-pub use seeds::{HostKind, Purpose, stream_seed};
+pub use seeds::{Purpose, SeedOwner, event_stream, fragment_stream, stream_seed};
 pub use shift_message::{ControlMessage, ShiftMessage};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use fanin_scenario::Scenario;
 use fanin_units::{Duration, Rate, Ratio};
 
-use crate::alike::{colours, first_colours};
 use crate::connections::collector_host;
-use crate::routes::{is_redirected, rules};
-use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, reverse};
+use crate::equivalence::{colours, first_colours};
+use crate::{
+    Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, Spread, SwitchKind, reverse,
+};
 
 /// Amount of the data from one source to a collector; a power of two, so that equal parts stay whole.
 const SOURCE: u64 = 1 << 20;
@@ -134,8 +135,8 @@ impl DataPaths {
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn new(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
-        let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
-        let colours = colours(network, &first_colours(scenario, network, &roles.readouts, asked));
+        let asked = &roles.collectors[..scenario.receivers() as usize];
+        let colours = colours(network, &first_colours(network, &roles.readouts, asked));
         let mut kinds: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
         for (index, &collector) in (0..).zip(asked) {
             kinds.entry(colours[collector as usize]).or_insert((index, 0)).1 += 1;
@@ -198,7 +199,8 @@ impl Flow<'_> {
             if by_distance.len() <= distance {
                 by_distance.resize(distance + 1, Vec::new());
             }
-            let is_redirected = is_redirected(self.scenario, self.roles, [readout, index]);
+            let ends = [("readout", readout), ("collector", index)];
+            let is_redirected = self.roles.software.is_some_and(|node| self.network.names(node, ends));
             let at = &mut self.at[host as usize];
             at.amount[usize::from(is_redirected)] = SOURCE;
             (at.is_reached, at.spread, at.rate) = (true, Some(spread), Rate::MAX);
@@ -304,9 +306,8 @@ impl Flow<'_> {
     ) -> Rate {
         let network = self.network;
         let source = network.source(port);
-        let has_rings = network.switch(source).is_some_and(|kind| {
-            kind.settings.buffering.has_rings() && !rules(self.scenario).flows.is_empty()
-        });
+        let rings = network.switch(source).and_then(SwitchKind::rings);
+        let has_rings = rings.is_some_and(|rings| !rings.flows.is_empty());
         if !self.classes.contains_key(name) {
             let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, amount: 0, ports_taken: 0, queue: None };
             self.classes.insert(name.to_owned(), fresh);
@@ -320,9 +321,9 @@ impl Flow<'_> {
         class.amount += u128::from(amount) * u128::from(members);
         class.ports_taken += members;
         let mut leaves = network.link(port).rate.min(from.rate);
-        if let NodeKind::Switch { like } = network.nodes[source as usize].kind {
+        if let NodeKind::Switch { settings } = network.nodes[source as usize].kind {
             let queue = class.queue.get_or_insert_with(|| DataQueue {
-                switch: like,
+                switch: settings,
                 is_uplink: network.is_uplink(port),
                 has_rings,
                 part: 0,

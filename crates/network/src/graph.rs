@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use fanin_scenario::PauseMode;
 use fanin_units::wire::{self, FrameOverhead};
 use fanin_units::{Bytes, Duration, Rate, Ratio, mix};
 
@@ -30,7 +31,7 @@ pub enum NodeKind {
     /// A switch: stores and forwards frames.
     Switch {
         /// The index of the switch's settings in [`Network::switches`]. Switches share settings, never memory.
-        like: usize,
+        settings: usize,
     },
 }
 
@@ -148,8 +149,8 @@ impl Network {
     }
 
     /// Adds a switch with the settings number `like` of [`Self::switches`].
-    pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
-        self.add(Node { name, kind: NodeKind::Switch { like } })
+    pub fn add_switch(&mut self, name: String, settings: usize) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Switch { settings } })
     }
 
     fn add(&mut self, node: Node) -> NodeIndex {
@@ -160,8 +161,14 @@ impl Network {
 
     /// The settings of the roles that at least one switch has.
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
-        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
-        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
+        let is_used =
+            |settings: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { settings });
+        self.switches.iter().enumerate().filter(move |(settings, _)| is_used(*settings)).map(|(_, kind)| kind)
+    }
+
+    /// Returns true if a switch of the network sends PAUSE.
+    pub fn has_pause(&self) -> bool {
+        self.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off)
     }
 
     /// Joins two nodes by a link that loses no frame. Returns the link's index in [`Self::links`].
@@ -184,7 +191,7 @@ impl Network {
     pub fn switch(&self, node: NodeIndex) -> Option<&SwitchKind> {
         match self.nodes[node as usize].kind {
             NodeKind::Host => None,
-            NodeKind::Switch { like } => Some(&self.switches[like]),
+            NodeKind::Switch { settings } => Some(&self.switches[settings]),
         }
     }
 
@@ -224,8 +231,7 @@ impl Network {
 
     /// The rate limit of each ring at a port; `None` if the port has no rings, or no limit below the link's rate.
     pub fn ring_rate(&self, port: PortIndex) -> Option<Rate> {
-        let settings = &self.switch(self.source(port))?.settings;
-        settings.daqring.rate_below(self.link(port).rate).filter(|_| settings.buffering.has_rings())
+        self.switch(self.source(port))?.rings()?.rate_below(self.link(port).rate)
     }
 
     /// Hashes of the ports' names, which do not depend on the order of nodes and links. Links between the same two nodes
@@ -275,7 +281,7 @@ impl Network {
     pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
         let role = |node: NodeIndex| match self.nodes[node as usize].kind {
             NodeKind::Host => None,
-            NodeKind::Switch { like } => SwitchRole::ALL.get(like).copied(),
+            NodeKind::Switch { settings } => SwitchRole::ALL.get(settings).copied(),
         };
         let nodes = || 0..self.nodes.len() as NodeIndex;
         let middle =

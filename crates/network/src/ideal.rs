@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Rate};
 
-use crate::alike::{colours, first_colours};
+use crate::equivalence::{colours, first_colours};
 use crate::topology::Roles;
 use crate::{CollectionWork, Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, Spread};
 
@@ -114,7 +114,7 @@ impl Ideal {
         };
         let mut shortest = Duration::new(u64::MAX);
         // Collectors at equivalent places have the same ideal time.
-        let colours = colours(network, &first_colours(scenario, network, &roles.readouts, &roles.collectors));
+        let colours = colours(network, &first_colours(network, &roles.readouts, &roles.collectors));
         let mut known = BTreeSet::new();
         let is_first = |collector: &&NodeIndex| known.insert(colours[**collector as usize]);
         for &collector in roles.collectors.iter().filter(is_first) {

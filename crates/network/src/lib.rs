@@ -5,11 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-mod alike;
 mod collection;
 mod connections;
 mod contention;
 mod data;
+mod equivalence;
 mod graph;
 mod ideal;
 mod paths;

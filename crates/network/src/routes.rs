@@ -1,11 +1,13 @@
-//! The routes of connections: the path of each direction, its ring, and the detours of redirected flows.
+//! The routes of connections: the path of each direction, its rings, and the detours of redirected flows.
 
 use std::ops::ControlFlow;
 
-use fanin_scenario::{Daqrings, Scenario, Topology};
+use fanin_scenario::Scenario;
 
 use crate::topology::Roles;
-use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread, reverse};
+use crate::{
+    Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread, SwitchKind, reverse,
+};
 
 /// The route of one direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,8 +18,6 @@ pub struct ConnectionRoute<'a> {
     pub side: usize,
     /// The ports in order; empty if both ends are on one host.
     pub path: &'a [PortIndex],
-    /// The ring for these frames in software switches: the number of the receiving host.
-    pub ring: Option<u32>,
 }
 
 /// Finds the routes of all connections, and passes each to `found`, in no particular order. Ends early when `found`
@@ -35,8 +35,8 @@ pub fn find_routes<E: From<NetworkError>>(
     find(scenario, network, roles, connections, |_| true, found)
 }
 
-/// Finds the route of one direction of one connection, with its ring as in [`ConnectionRoute`]. `side` holds the index of
-/// the connection and the sending side, 0 or 1. The route is empty if there is no such side.
+/// Finds the route of one direction of one connection. `side` holds the index of the connection and the sending side, 0
+/// or 1. The route is empty if there is no such side.
 ///
 /// # Errors
 /// [`NetworkError::NoPath`].
@@ -46,8 +46,8 @@ pub fn find_route(
     roles: &Roles,
     connections: &[Connection],
     side: (usize, usize),
-) -> Result<(Vec<PortIndex>, Option<u32>), NetworkError> {
-    let mut found = (Vec::new(), None);
+) -> Result<Vec<PortIndex>, NetworkError> {
+    let mut found = Vec::new();
     let _ = find(
         scenario,
         network,
@@ -55,7 +55,7 @@ pub fn find_route(
         connections,
         |one| one == side,
         |route| {
-            found = (route.path.to_vec(), route.ring);
+            found = route.path.to_vec();
             Ok::<_, NetworkError>(ControlFlow::Break(()))
         },
     )?;
@@ -71,12 +71,6 @@ fn find<E: From<NetworkError>>(
     is_wanted: impl Fn((usize, usize)) -> bool,
     mut found: impl FnMut(ConnectionRoute<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
-    let rules = rules(scenario);
-    let has_rings = network.switches_used().any(|kind| kind.settings.buffering.has_rings());
-    let ring_of = |connection: &Connection, side: usize| {
-        let ends = [connection.roles[side], connection.roles[1 - side]];
-        (has_rings && rules.names(ends[0], ends[1])).then_some(connection.hosts[1 - side])
-    };
     let mut paths = Paths::new(network)?;
     let mut path = Vec::new();
     let mut detoured = Vec::new();
@@ -88,18 +82,17 @@ fn find<E: From<NetworkError>>(
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
         let flow = 2 * number as u64 + side as u64;
         let spread = Spread::of(scenario.network.flow_distribution, flow, connection.hosts[1 - side]);
-        let mut ring = ring_of(connection, side);
         path.clear();
-        if from == to {
-            // Both roles are on one host, so that the connection carries no frames.
-            ring = None;
-        } else if let (Some(software), Some(_)) = (roles.software, ring) {
-            detoured.push((software, number, side, spread));
-            continue;
-        } else {
+        // With both roles on one host the connection carries no frames.
+        if from != to {
+            let ends = [connection.roles[side], connection.roles[1 - side]];
+            if let Some(software) = roles.software.filter(|&software| network.names(software, ends)) {
+                detoured.push((software, number, side, spread));
+                continue;
+            }
             path.extend(paths.find(from, to, spread)?);
         }
-        if found(ConnectionRoute { connection: number, side, path: &path, ring })?.is_break() {
+        if found(ConnectionRoute { connection: number, side, path: &path })?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -108,25 +101,25 @@ fn find<E: From<NetworkError>>(
         let connection = &connections[number];
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
         let path = detours.find(from, software, to, spread)?;
-        let ring = ring_of(connection, side);
-        if found(ConnectionRoute { connection: number, side, path: &path, ring })?.is_break() {
+        if found(ConnectionRoute { connection: number, side, path: &path })?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
     Ok(ControlFlow::Continue(()))
 }
 
-/// The rules that select the flows of rings. In a hybrid they are the core's; its software switch has the rings.
-pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
-    match scenario.network.topology == Topology::Hybrid {
-        true => &scenario.core.daqring,
-        false => &scenario.tor.daqring,
+impl Network {
+    /// The ring for the frames of a connection's side at a port: the number of the receiving host. `None` where the port
+    /// has no rings, or its switch has no rule for the flow.
+    pub fn ring(&self, port: PortIndex, connection: &Connection, side: usize) -> Option<u32> {
+        let ends = [connection.roles[side], connection.roles[1 - side]];
+        self.names(self.source(port), ends).then_some(connection.hosts[1 - side])
     }
-}
 
-/// Returns true if answers from a readout to a collector, both by their index, pass the software switch of a hybrid.
-pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collector]: [u32; 2]) -> bool {
-    roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
+    /// Returns true if a node has rings, and one of its rules names the flow of these two ends.
+    pub(crate) fn names(&self, node: NodeIndex, [from, to]: [(&str, u32); 2]) -> bool {
+        self.switch(node).and_then(SwitchKind::rings).is_some_and(|rings| rings.names(from, to))
+    }
 }
 
 /// Both directions of all connections, by their number and the sending side. They are sorted by the receiving node, the

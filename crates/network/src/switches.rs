@@ -1,6 +1,6 @@
 //! The switches of a scenario by role, with the settings and the scenario's section of each role.
 
-use fanin_scenario::{Buffering, Ecn, Scenario, SwitchSettings};
+use fanin_scenario::{Buffering, Daqrings, Ecn, Scenario, SwitchSettings};
 
 /// The role of a switch in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,15 +51,11 @@ impl SwitchRole {
 
     /// Resolves the settings of the role from a scenario.
     pub fn resolve(self, scenario: &Scenario) -> SwitchKind {
-        let (settings, has_uplinks) = match self {
-            Self::Tor => (scenario.tor.clone(), true),
-            Self::Core => (scenario.core.clone(), false),
-            Self::Aggregation => (scenario.aggregation.clone(), true),
-            Self::Leaf => (scenario.leaf.clone(), true),
-            Self::Spine => (scenario.spine.clone(), false),
-            Self::Software => (software(scenario), false),
+        let settings = match self {
+            Self::Software => software(scenario),
+            role => scenario.switch_settings(role.name()).clone(),
         };
-        SwitchKind { settings, has_uplinks, role: self }
+        SwitchKind { settings, has_uplinks: self.is_outer() || self == Self::Leaf, role: self }
     }
 }
 
@@ -81,6 +77,11 @@ pub struct SwitchKind {
 }
 
 impl SwitchKind {
+    /// The rings of these switches: their settings and the rules for flows. `None` without rings.
+    pub fn rings(&self) -> Option<&Daqrings> {
+        self.settings.buffering.has_rings().then_some(&self.settings.daqring)
+    }
+
     /// The section of the scenario that describes them.
     pub const fn section(&self) -> &'static str {
         match self.role {

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fanin_dataflow::{FragmentSet, FragmentSource, HostKind, L1Id, Purpose, Random, stream_seed};
+use fanin_dataflow::{
+    FragmentSet, FragmentSource, L1Id, Purpose, Random, SeedOwner, event_stream, fragment_stream, stream_seed,
+};
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{EventSizes, SizesError, read_models};
 use fanin_events::{Events, ReadError, file, sample};
 use fanin_scenario::{Scenario, SizeModel};
-use fanin_units::{Bytes, MIX_STEP};
+use fanin_units::Bytes;
 
 use crate::data::{Chunk, Data, append};
 
@@ -295,7 +297,7 @@ impl FragmentMemory {
             _ if !has_noise => Vec::new(),
             Supply::Drawn { seed, .. } | Supply::Listed { seed, .. } | Supply::Modelled { seed, .. } => {
                 let mut random =
-                    Random::new(stream_seed(seed, HostKind::Readout, readout.into(), Purpose::Fragment));
+                    Random::new(stream_seed(seed, SeedOwner::Readout, readout.into(), Purpose::Content));
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
             }
         };
@@ -346,18 +348,19 @@ impl FragmentMemory {
     /// `size` returns the bytes of a fragment. It receives the source, the event's number from the standard normal
     /// distribution, and the random stream of the readout's fragments of this event.
     fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, &mut Random) -> u64) -> HeldFragments {
-        let mix = |salt: u64| seed ^ event.0.wrapping_mul(MIX_STEP) ^ salt;
-        let relative = Random::new(mix(0)).normal();
-        let mut random = Random::new(mix(u64::from(self.readout) + 1));
+        let relative = event_stream(seed, event).normal();
+        // Sizes are those of a simulation with this seed: bytes have a stream of their own.
+        let stream = |purpose| fragment_stream(seed, self.readout.into(), event, purpose);
+        let [mut own, mut content] = [Purpose::Fragment, Purpose::Content].map(stream);
         let mut bytes = Vec::new();
         let ranges = self.sources.iter().map(|&source| {
-            let size = size(source, relative, &mut random) as usize;
+            let size = size(source, relative, &mut own) as usize;
             let start = bytes.len();
             let room = NOISE_BYTES.saturating_sub(size).max(1) as u32;
-            let from = random.below(room) as usize;
+            let from = content.below(room) as usize;
             match self.noise.get(from..from + size) {
                 Some(noise) => append(&mut bytes, source, 0, noise),
-                None => append(&mut bytes, source, 0, &vec![random.bits() as u8; size]),
+                None => append(&mut bytes, source, 0, &vec![content.bits() as u8; size]),
             }
             start..bytes.len()
         });
@@ -534,6 +537,26 @@ mod tests {
                 data.fragments().map(Result::unwrap).map(|f| (f.source, f.bytes.len())).collect();
             assert_eq!(sizes, wanted, "{event}");
         }
+    }
+
+    /// A simulation with this seed has the same events (`the_live_readouts_have_these_sizes` of `sim`).
+    #[test]
+    fn drawn_fragments_have_the_sizes_of_the_simulation() {
+        let sets = [
+            "run.seed=1",
+            "live.replay=\"\"",
+            "readout.hosts=3",
+            "readout.fragments_per_host=2",
+            "readout.fragment_size={ distribution = 'log-normal', mean = '2 kB', sigma = 0.5, fragment_sd = '200 B' }",
+        ];
+        let scenario = fanin_scenario::load("replay", &sets.map(str::to_owned)).unwrap().scenario;
+        let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
+        let headers = 2 * crate::data::FRAGMENT_HEADER_BYTES as u64;
+        let event = |event| {
+            let of = |readout| FragmentMemory::new(supply.clone(), &sources, readout, true);
+            (0..3).map(|readout| of(readout).deliver(L1Id(event)).get() - headers).sum::<u64>()
+        };
+        assert_eq!([0, 1, 2].map(event), [17_593, 5_856, 48_728]);
     }
 
     #[test]

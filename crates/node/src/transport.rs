@@ -5,16 +5,14 @@ use std::time::Duration as StdDuration;
 
 use fanin_message::{Misfit, OsError, SocketOptions};
 use fanin_scenario::{CongestionControl, Scenario, Transport, WindowState};
-use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
-use fanin_units::{Duration, Packets, Ratio, wire};
+use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, INITIAL_WINDOW_LINUX, RTO_MIN_LINUX};
+use fanin_units::{Duration, Ratio, wire};
 
 use crate::clock::std_duration;
 use crate::techniques::{CUBIC, LiveTechnique, Sysctl, technique};
 
 /// Largest minimum RTO that a socket option accepts; routes and namespaces accept larger ones.
 const SOCKET_RTO_MIN_MAX: Duration = RTO_MIN_LINUX;
-/// The kernel's initial window (`TCP_INIT_CWND`), segments.
-const INITIAL_WINDOW_USUAL: u64 = 10;
 /// Substitute for a congestion control that this kernel lacks.
 const SUBSTITUTE: &str = CUBIC.kernel_name;
 
@@ -162,14 +160,15 @@ fn settings(transport: &Transport) -> Vec<String> {
         ("timestamps", "tcp_timestamps", transport.timestamps, &["0"][..]),
         ("sack", "tcp_sack", transport.sack, &["0"]),
         ("slow_start_after_idle", "tcp_slow_start_after_idle", transport.slow_start_after_idle, &["0"]),
-        // With 0 and 2, the kernel never requests ECN; a technique may request it by itself.
-        ("ecn", "tcp_ecn", transport.ecn || technique.requests_ecn, &["0", "2"]),
+        // With 0 and 2, the kernel never requests ECN; a congestion control may request it by itself.
+        ("ecn", "tcp_ecn", transport.uses_ecn(), &["0", "2"]),
     ];
+    let requests_ecn = transport.congestion_control.facts().uses_ecn;
     let mut unmet = Vec::new();
     for (key, file, wanted, off) in rows {
         let Ok(now) = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}")) else { continue };
         let now = now.trim();
-        if off.contains(&now) == wanted && !(key == "ecn" && technique.requests_ecn) {
+        if off.contains(&now) == wanted && !(key == "ecn" && requests_ecn) {
             unmet.push(format!("transport.{key} = {wanted} (net.ipv4.{file} is {now} here)"));
         }
     }
@@ -190,7 +189,7 @@ fn beyond_loopback(transport: &Transport) -> Vec<String> {
         let control = word(transport.congestion_control);
         unmet.push(format!("transport.congestion_control = {control} ({need})"));
     }
-    if transport.initial_window != Packets::new(INITIAL_WINDOW_USUAL) {
+    if transport.initial_window != INITIAL_WINDOW_LINUX {
         unmet.push(format!("transport.initial_window = {} (a route sets it)", transport.initial_window));
     }
     if transport.window_state == WindowState::Warm {

@@ -1,7 +1,7 @@
 //! Certain losses: the least certain backlog against the most that the buffer holds.
 
 use fanin_network::SwitchRole;
-use fanin_scenario::{PauseMode, Scenario};
+use fanin_scenario::{PauseMode, Scenario, machines};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
@@ -34,7 +34,7 @@ pub(crate) fn sure_to_wait(
     let mss = system.segments.mss();
     let windows = windows.min(t.receive_window.get() / mss);
     let frame = Bytes::new(system.segments.buffered(mss));
-    let Some(answer) = least_answer(system) else { return Bytes::ZERO };
+    let Some(answer) = least_answer(s, system) else { return Bytes::ZERO };
     let first = frame.checked_mul(windows).unwrap_or(Bytes::MAX).min(answer);
     let first = part_of(first * answers, place);
     let delays = if s.is_barrier() {
@@ -54,7 +54,12 @@ pub(crate) fn sure_to_wait(
 
 /// Returns the bytes that nearly all answers exceed: the size of fixed answers, or a low quantile of log-normal ones. `None` if
 /// fragments vary independently.
-fn least_answer(system: &SystemFigures) -> Option<Bytes> {
+fn least_answer(s: &Scenario, system: &SystemFigures) -> Option<Bytes> {
+    if s.is_barrier() {
+        let senders = s.workload.senders;
+        let answer = machines::request_size(s).answer(senders - 1, senders);
+        return Some(system.segments.message(answer).buffered);
+    }
     match system.answer_max {
         Some(most) => (most == system.answer.payload).then_some(system.answer.buffered),
         None => {
@@ -84,4 +89,20 @@ pub(crate) fn largest_waits(system: &SystemFigures, place: &QueuePlace<'_>, outf
     let frames = payload.get().div_ceil(mss) + system.answers;
     let event = Bytes::new(system.segments.buffered(mss)).checked_mul(frames)?;
     Some(peak_occupancy(part_of(event, place), place.inflow, outflow).value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_does_not_divide_evenly_has_answers_of_two_sizes() {
+        let sets = ["workload.kind=fixed-block", "workload.senders=4", "workload.request_size=40003 B"];
+        let s = fanin_scenario::load("incast", &sets.map(str::to_owned)).unwrap().scenario;
+        let system = SystemFigures::new(&s, None).unwrap();
+        assert_eq!(system.answer_max, Some(Bytes::new(10_001)));
+        let buffered = |bytes| system.segments.message(Bytes::new(bytes)).buffered;
+        assert_eq!(system.answer.buffered, buffered(10_001));
+        assert_eq!(least_answer(&s, &system), Some(buffered(10_000)));
+    }
 }

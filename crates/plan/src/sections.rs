@@ -73,9 +73,8 @@ pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> 
 /// Returns the rate of all background transfers on the wire; `None` without any, and for bulk data, which have no mean load.
 fn background_offered(s: &Scenario) -> Option<Rate> {
     let has_load = s.background.connections > 0 && s.background.kind == BackgroundKind::Transfers;
-    let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
     let each = s.background.load.checked_of(s.link.rate.get())?;
-    has_load.then(|| Rate::new(each.saturating_mul(collectors)))
+    has_load.then(|| Rate::new(each.saturating_mul(s.receivers())))
 }
 
 pub(crate) fn workload(s: &Scenario, system: &SystemFigures) -> Section {

@@ -6,7 +6,7 @@ use fanin_network::{
     Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeKind, Roles, SegmentFraming,
     SwitchKind, SwitchRole, WireMessage, topology,
 };
-use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind};
+use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
@@ -151,7 +151,7 @@ impl SystemFigures {
         let ideal = collection_time_ideal(round_trip, wire, whole.ideal.rate());
         let processing = processing_time(s, &steps);
         let is_closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
-        let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
+        let collectors = s.receivers();
         let units = if s.is_barrier() { 1 } else { s.units_total() };
         let mut system = Self {
             segments: framing,
@@ -272,11 +272,11 @@ fn checked(bytes: Bytes, times: u64, quantity: &'static str) -> Result<Bytes, Pl
 
 /// Returns the indices of the kinds of switches in a network.
 fn switches_used(network: &Network) -> BTreeSet<usize> {
-    let like = |node: &Node| match node.kind {
-        NodeKind::Switch { like } => Some(like),
+    let settings = |node: &Node| match node.kind {
+        NodeKind::Switch { settings } => Some(settings),
         NodeKind::Host => None,
     };
-    network.nodes.iter().filter_map(like).collect()
+    network.nodes.iter().filter_map(settings).collect()
 }
 
 /// Counts the links to the loggers that carry events. If paths depend on the destination only, each logger's events take one
@@ -289,15 +289,12 @@ fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
     }
 }
 
-/// Returns the payload of one host's answer, and its number of fragments.
+/// Returns the payload of one host's answer, and its number of fragments. Of a block that does not divide evenly, the largest
+/// answer.
 fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, u64), PlanError> {
     let fragments = u64::from(s.readout.fragments_per_host);
-    match s.workload.kind {
-        WorkloadKind::FixedFragment => return Ok((s.workload.request_size, 1)),
-        WorkloadKind::FixedBlock => {
-            return Ok((Bytes::new(s.workload.request_size.get() / u64::from(s.workload.senders)), 1));
-        }
-        WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {}
+    if s.is_barrier() {
+        return Ok((machines::request_size(s).answer(0, s.workload.senders), 1));
     }
     let Some(sizes) = sizes else {
         let path = s.readout.fragment_size.path().unwrap_or_default().to_owned();

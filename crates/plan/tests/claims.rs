@@ -13,7 +13,7 @@ const GIGABIT: Rate = Rate::new(1_000_000_000);
 const TEN_GIGABIT: Rate = Rate::new(10_000_000_000);
 const UPLINKS: Rate = Rate::new(20_000_000_000);
 const PLAIN: SegmentFraming = SegmentFraming::ETHERNET;
-const STAMPED: SegmentFraming = SegmentFraming::ETHERNET.with_timestamps();
+const STAMPED: SegmentFraming = SegmentFraming { options: 12, ..SegmentFraming::ETHERNET };
 /// Twelve fragments of 1.1 kB.
 const ANSWER: Bytes = Bytes::new(13_200);
 

@@ -57,8 +57,7 @@ impl Account {
     /// Departures that are not settled yet could prevent both.
     #[inline]
     pub(crate) fn below_high_water(&self, charge: u64) -> Option<u64> {
-        let level = self.level.bytes + charge;
-        (level <= self.level.bytes_max.min(self.limit)).then_some(level)
+        self.within_limit(charge).filter(|&level| level <= self.level.bytes_max)
     }
 
     /// Raises the occupancy to `level` bytes, which the caller has checked against the limit.

@@ -158,7 +158,7 @@ impl BufferingSettings {
 
     /// The pool or module that a frame from `input` to `output` is charged to.
     #[inline]
-    pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
+    pub fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
         match self {
             Self::Dedicated => None,
             Self::Shared(settings) => Some(settings.pool_of(input, output)),
@@ -293,17 +293,6 @@ impl BufferingAccounts {
             Self::Shared(shared) => shared.depends_on_departures(input, output, charge),
             Self::DynamicThreshold(shared) => shared.depends_on_departures(queued, charge),
             Self::Voq(shared) => shared.depends_on_departures(input, output, charge),
-        }
-    }
-
-    /// The pool or module that a frame is charged to; `None` without pools.
-    #[inline]
-    pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
-        match self {
-            Self::Dedicated => None,
-            Self::Shared(shared) => Some(shared.pool_of(input, output)),
-            Self::DynamicThreshold(_) => Some(0),
-            Self::Voq(shared) => Some(shared.module_of(input)),
         }
     }
 

@@ -177,17 +177,15 @@ impl OutputBuffer {
     pub(crate) fn below_high_water(&self, charge: u64) -> Option<u64> {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
         let level = bytes + charge;
-        let is_below = level <= bytes_max.min(self.limit) && frames < frames_max && self.aqm.is_none();
+        // The high-water mark is within the limit, as `admit` asserts, and the limit never changes.
+        let is_below = level <= bytes_max && frames < frames_max && self.aqm.is_none();
         is_below.then_some(level)
     }
 
     /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all high-water marks](Self::below_high_water).
     #[inline]
     pub(crate) fn admit_below_high_water(&mut self, level: u64, bytes: u32) {
-        debug_assert!(
-            level <= self.occupancy.bytes_max.min(self.limit),
-            "an admission that sets a high-water mark"
-        );
+        debug_assert!(level <= self.occupancy.bytes_max, "an admission that sets a high-water mark");
         assert!(self.aqm.is_none(), "an admission that a marker has not seen");
         self.occupancy.bytes = level;
         self.occupancy.frames += 1;
@@ -267,6 +265,6 @@ impl OutputBuffer {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
         assert_eq!((frames, bytes), (stored.frames, charges), "the occupancy of a buffer");
         assert!(frames <= frames_max && bytes <= bytes_max, "the high-water marks of a buffer");
-        assert!(bytes <= self.limit, "more is queued than the limit allows");
+        assert!(bytes_max <= self.limit, "more is queued than the limit allows");
     }
 }

@@ -32,12 +32,6 @@ impl Frame {
     pub const fn new(bytes: u32) -> Self {
         Self { bytes, ecn: EcnCodepoint::NotCapable }
     }
-
-    /// A frame of `bytes` bytes that may be marked.
-    #[inline]
-    pub const fn ecn_capable(bytes: u32) -> Self {
-        Self { bytes, ecn: EcnCodepoint::Capable }
-    }
 }
 
 /// The rule for the memory that a switch takes for a frame: its bytes with the bookkeeping, in whole cells.

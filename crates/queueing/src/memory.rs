@@ -139,12 +139,6 @@ impl Memory {
         self.shared.set_input_limit(input, limit);
     }
 
-    /// The pool or module that a frame is charged to; `None` without pools.
-    #[inline]
-    pub fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
-        self.shared.pool_of(input, output)
-    }
-
     /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or
     /// a high-water mark. Freed memory only loosens a limit, so a frame that passes now would also pass then.
     #[inline]

@@ -247,7 +247,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
             gap,
             input,
             output,
-            frame: if ecn { Frame::ecn_capable(bytes) } else { Frame::new(bytes) },
+            frame: Frame { bytes, ecn: if ecn { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable } },
             random,
         }),
         1..400,

@@ -140,7 +140,7 @@ proptest! {
             match step {
                 Step::Wait(gap) => now = now + Duration::new(gap),
                 Step::Arrive { ring, bytes, ecn } => {
-                    let frame = if ecn { Frame::ecn_capable(bytes) } else { Frame::new(bytes) };
+                    let frame = Frame { bytes, ecn: if ecn { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable } };
                     handle += 1;
                     offered[ring] += 1;
                     let reference = &mut naive[ring];

@@ -77,8 +77,8 @@ impl Finished<'_> {
         // The collector is the first end. The network was simulated: it has a path for every connection.
         let side = (last.connection as usize, 1);
         let way = find_route(self.scenario, self.network, self.roles, self.connections, side);
-        let (way, ring) = way.unwrap_or_default();
-        if let Some(fullest) = self.fullest(late, &way, ring, during) {
+        let way = way.unwrap_or_default();
+        if let Some(fullest) = self.fullest(late, &way, last.connection, during) {
             let held = fullest.held.saturating_sub(alone);
             let is_queue = fullest.drain.is_some_and(|drain| found.unexplained.min(held) <= drain);
             let kind = match fullest.ring {
@@ -103,7 +103,7 @@ impl Finished<'_> {
             let nodes = self.connections[last.connection as usize].nodes;
             let side = (last.connection as usize, 0);
             let back = find_route(self.scenario, self.network, self.roles, self.connections, side);
-            let outputs = [way.first().copied(), back.unwrap_or_default().0.first().copied()];
+            let outputs = [way.first().copied(), back.unwrap_or_default().first().copied()];
             for (node, output) in [nodes[1], nodes[0]].into_iter().zip(outputs) {
                 if let Some(port) = output {
                     let cause = LateCause {
@@ -159,12 +159,13 @@ impl Finished<'_> {
         &self,
         late: &LateTrace,
         way: &[PortIndex],
-        ring: Option<u32>,
+        connection: u32,
         during: [u64; 2],
     ) -> Option<FullestOutput> {
+        let connection = &self.connections[connection as usize];
         let outputs = way.iter().filter_map(|&port| {
             self.network.switch(self.network.source(port))?;
-            let limited = ring.zip(self.network.ring_rate(port));
+            let limited = self.network.ring(port, connection, 1).zip(self.network.ring_rate(port));
             let is_last = Some(&port) == way.last();
             let rate = limited.map_or(self.network.link(port).rate, |(_, rate)| rate);
             let ring = limited.map(|(host, _)| host);

@@ -3,12 +3,11 @@
 //! A frame or PAUSE signal that leaves the partition arrives at least its link's delay after the present time.
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex};
-use fanin_scenario::PauseMode;
 use fanin_units::Duration;
 
 use crate::fabric::LeavingFrame;
 use crate::index::EndIndex;
-use crate::streams::StreamMessage;
+use crate::messages::StreamMessage;
 
 /// A frame on its way from one partition to another, with the messages that travel with it.
 pub(crate) struct BoundaryFrame<M> {
@@ -52,7 +51,7 @@ impl PlayedNodes {
                 played.hosts[host as usize] = plays(node);
             }
         }
-        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let has_pause = network.has_pause();
         for port in network.ports() {
             let list = match [network.source(port), network.destination(port)].map(&plays) {
                 [true, false] => &mut played.leading_out,

@@ -19,13 +19,15 @@ pub(crate) fn connect(
     stop: &AtomicBool,
 ) -> Result<bool, Error> {
     let mut routes = vec![[None; 2]; connections.len()];
-    let add = |ConnectionRoute { connection, side, path, ring }: ConnectionRoute<'_>| -> Result<ControlFlow<()>, Error> {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(ControlFlow::Break(()));
-        }
-        routes[connection][side] = Some(engine.fabric.add_route(path, ring)?);
-        Ok(ControlFlow::Continue(()))
-    };
+    let add =
+        |ConnectionRoute { connection, side, path }: ConnectionRoute<'_>| -> Result<ControlFlow<()>, Error> {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(ControlFlow::Break(()));
+            }
+            let ring = |port| network.ring(port, &connections[connection], side);
+            routes[connection][side] = Some(engine.fabric.add_route(path, ring)?);
+            Ok(ControlFlow::Continue(()))
+        };
     if find_routes(scenario, network, roles, connections, add)?.is_break() {
         return Ok(false);
     }

@@ -110,16 +110,16 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Stores a path; returns its first step. At ports with rings its frames wait in the ring of `destination`, or in the
-    /// plain queue if that is `None`. An empty path may be stored but not used.
+    /// Stores a path; returns its first step. `destination` gives the ring of its frames at a port, or `None` for the plain
+    /// queue. An empty path may be stored but not used.
     pub(crate) fn add_route(
         &mut self,
         path: &[PortIndex],
-        destination: Option<u32>,
+        destination: impl Fn(PortIndex) -> Option<u32>,
     ) -> Result<PathStep, Error> {
         let mut next = NIL;
         for &port in path.iter().skip(1).rev() {
-            let ring = self.ports[port as usize].ring(destination)?;
+            let ring = self.ports[port as usize].ring(destination(port))?;
             next = self.paths.add(paths::StoredStep { step: PathStep { port, next }, ring });
         }
         Ok(PathStep { port: path.first().copied().unwrap_or(NIL), next })

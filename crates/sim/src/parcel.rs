@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Parcel {
     /// The number of the frame's next step; from bit 32 on, the connection end that receives the frame.
-    way: u64,
+    step_and_end: u64,
     /// The place of the frame's segment; from bit 32 on, the frame's bytes on the wire.
     load: u64,
 }
@@ -18,25 +18,28 @@ impl Parcel {
     #[inline]
     pub(crate) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
         assert!(wire_bytes < 1 << 16, "a frame of 64 KiB or more");
-        Self { way: next as u64 | (end as u64) << 32, load: segment as u64 | (wire_bytes as u64) << 32 }
+        Self {
+            step_and_end: next as u64 | (end as u64) << 32,
+            load: segment as u64 | (wire_bytes as u64) << 32,
+        }
     }
 
     /// Returns the same frame with another next step.
     #[inline]
     pub(crate) const fn moved(self, next: u32) -> Self {
-        Self { way: self.way >> 32 << 32 | next as u64, ..self }
+        Self { step_and_end: self.step_and_end >> 32 << 32 | next as u64, ..self }
     }
 
     /// Returns the number of the frame's next step.
     #[inline]
     pub(crate) const fn next(self) -> u32 {
-        self.way as u32
+        self.step_and_end as u32
     }
 
     /// Returns the connection end that receives the frame.
     #[inline]
     pub(crate) const fn end(self) -> u32 {
-        (self.way >> 32) as u32
+        (self.step_and_end >> 32) as u32
     }
 
     /// Returns the frame's bytes on the wire, everything counted.

@@ -15,8 +15,8 @@ use crate::boundary::{BoundaryFrame, PlayedNodes};
 use crate::engine::Engine;
 use crate::fabric::{ArrivalFate, LeavingSignal};
 use crate::index::{EndIndex, peer};
+use crate::messages::{StreamMessage, Streams};
 use crate::occurrence::{Occurrence, TechniqueStep};
-use crate::streams::{StreamMessage, Streams};
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{BarrierWorkload, Building, HostOutbox, HostWorkload};
 

@@ -144,6 +144,16 @@ fn redirected_flows_keep_a_shallow_switch_from_losing() {
 }
 
 #[test]
+fn a_switch_has_rings_for_the_flows_of_its_own_section() {
+    let of = |sets: &[&str]| small(&[&["core.buffering=daqring"], sets].concat());
+    assert_eq!(figure(&of(&[]), "daqring", "rings"), 12.0);
+    let one = of(&["core.daqring.flows=[\"readout->collector:0\"]"]);
+    assert_eq!(figure(&one, "daqring", "rings"), 2.0);
+    let tor = of(&["tor.daqring.flows=[\"readout->collector:0\"]"]);
+    assert_eq!(figure(&tor, "daqring", "rings"), 12.0);
+}
+
+#[test]
 fn planes_carry_a_collectors_flows_together_unless_they_are_hashed() {
     let sets = ["run.duration=20 ms", "run.warmup=10 ms"];
     let even = preset("leaf-spine", &sets);

@@ -25,7 +25,7 @@ fn main() {
             Some(M21Parts { first_window: false, ..all }),
         ),
         ("without a fresh echo", true, Some(spec), Some(M21Parts { fresh_echo: false, ..all })),
-        ("headers not counted", true, Some(M21Spec { overhead: Bytes::ZERO, ..spec }), Some(all)),
+        ("headers not counted", true, Some(M21Spec { header: Bytes::ZERO, ..spec }), Some(all)),
         ("delayed acknowledgements", false, Some(spec), Some(all)),
     ];
     for senders in [8, 24, 40] {

@@ -28,14 +28,6 @@ pub enum Availability {
     Missing(String),
 }
 
-impl Availability {
-    /// Returns true if the feature is present.
-    #[must_use]
-    pub const fn is_there(&self) -> bool {
-        matches!(self, Self::There(_))
-    }
-}
-
 /// A feature, and the function that checks for it.
 type FeatureRow = (Feature, fn() -> Availability);
 

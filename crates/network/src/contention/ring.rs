@@ -25,9 +25,10 @@ impl RingLimit {
         // In a hybrid, the switch with the rings is on a detour.
         let &[port] = ports else { return None };
         let rate = network.ring_rate(port).filter(|_| roles.software.is_none())?;
-        let rings = &network.switch(network.source(port))?.settings.daqring;
-        let collector = ("collector", place as u32);
-        if !(0..roles.readouts.len() as u32).all(|readout| rings.names(("readout", readout), collector)) {
+        let node = network.source(port);
+        let rings = network.switch(node)?.rings()?;
+        let has_ring = |readout| network.names(node, [("readout", readout), ("collector", place as u32)]);
+        if !(0..roles.readouts.len() as u32).all(has_ring) {
             return None;
         }
         let framing = network.framing;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{
-    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, HostKind, Peer, Purpose, stream_seed,
+    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, Peer, Purpose, SeedOwner, stream_seed,
 };
 use fanin_message::clamp_window;
 use fanin_scenario::machines;
@@ -70,7 +70,7 @@ impl Connections {
         let scenario = &system.scenario;
         let aggregator = Aggregator::new(AggregatorConfig {
             stall_limit: Some(scenario.run.stall_limit),
-            seed: stream_seed(scenario.run.seed, HostKind::Collector, 0, Purpose::Role),
+            seed: stream_seed(scenario.run.seed, SeedOwner::Collector, 0, Purpose::Role),
             ..machines::aggregator(scenario)
         })?;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot_wait)?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{
-    BarrierMessage, BarrierSender, BarrierSenderConfig, HostKind, Peer, Purpose, stream_seed,
+    BarrierMessage, BarrierSender, BarrierSenderConfig, Peer, Purpose, SeedOwner, stream_seed,
 };
 use fanin_message::{CallerRates, SharedKey};
 use fanin_scenario::machines;
@@ -181,7 +181,7 @@ fn serve(
 ) -> Result<SenderResult, BarrierError> {
     let (scenario, clock) = (&system.scenario, ProcessClock::start());
     let config = BarrierSenderConfig {
-        seed: stream_seed(scenario.run.seed, HostKind::Readout, index.into(), Purpose::Role),
+        seed: stream_seed(scenario.run.seed, SeedOwner::Readout, index.into(), Purpose::Role),
         ..machines::barrier_sender(scenario, index.into())
     };
     let answer = config.answer;

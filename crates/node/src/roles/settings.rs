@@ -1,8 +1,8 @@
 //! Configurations of the state machines, from a scenario and its settings for real processes (`live`).
 
 use fanin_dataflow::{
-    CollectorConfig, HostKind, LoggerConfig, Purpose, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel,
-    stream_seed,
+    CollectorConfig, LoggerConfig, Purpose, ReadoutConfig, SeedOwner, SupervisorConfig, UnitModel,
+    WriteModel, stream_seed,
 };
 use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines};
 use fanin_units::{Bytes, Duration, Instant};
@@ -47,7 +47,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
 }
 
 /// Returns the seed of a role on a host.
-fn seed(scenario: &Scenario, kind: HostKind, place: u16) -> u64 {
+fn seed(scenario: &Scenario, kind: SeedOwner, place: u16) -> u64 {
     stream_seed(scenario.run.seed, kind, place.into(), Purpose::Role)
 }
 
@@ -68,14 +68,14 @@ pub fn supervisor(
         reassign_delay: scenario.live.reassign_delay,
         // With a link cut one way, the readout finds the silence first, and the supervisor that of the readout.
         clear_on_way_max: scenario.live.silence_max.checked_mul(4).unwrap_or(Duration::MAX),
-        seed: seed(scenario, HostKind::Supervisor, 0),
+        seed: seed(scenario, SeedOwner::Supervisor, 0),
         ..config
     })
 }
 
 /// Returns the configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
-    ReadoutConfig { seed: seed(scenario, HostKind::Readout, place), ..machines::readout(scenario) }
+    ReadoutConfig { seed: seed(scenario, SeedOwner::Readout, place), ..machines::readout(scenario) }
 }
 
 /// Returns the configuration of a collector. `fragments` has the number of fragments that each readout serves.
@@ -106,7 +106,7 @@ pub fn collector(
         logger_timeout: some(live.logger_timeout),
         event_max: Some(Bytes::new(EVENT_BYTES_MAX)),
         shipping_max: machines::small("live.shipping_max", u64::from(live.shipping_max))?,
-        seed: seed(scenario, HostKind::Collector, place),
+        seed: seed(scenario, SeedOwner::Collector, place),
         ..config
     })
 }

@@ -3,4 +3,4 @@
 use super::live::LiveTechnique;
 
 pub(super) const TECHNIQUE: LiveTechnique =
-    LiveTechnique { is_program: true, requests_ecn: true, ..LiveTechnique::kernel("fanin_dctcp") };
+    LiveTechnique { is_program: true, ..LiveTechnique::kernel("fanin_dctcp") };

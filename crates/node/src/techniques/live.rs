@@ -22,8 +22,6 @@ pub struct LiveTechnique {
     pub is_program: bool,
     /// True if BPF programs act on the hosts' segments.
     pub edits_segments: bool,
-    /// True if connections request ECN by themselves, whatever `transport.ecn` is.
-    pub requests_ecn: bool,
     /// Sysctls in addition to those of every host.
     pub sysctls: &'static [Sysctl],
     /// Returns the receive window of a new connection in bytes, if the technique sets it.
@@ -39,7 +37,6 @@ impl LiveTechnique {
             kernel_name,
             is_program: false,
             edits_segments: false,
-            requests_ecn: false,
             sysctls: &[],
             receive_window: |_| None,
             beyond_loopback: None,

@@ -199,6 +199,9 @@ mod tests {
     use fanin_units::Packets;
 
     use super::*;
+    use crate::frame::EcnCodepoint;
+
+    const CAPABLE: Frame = Frame { bytes: 1500, ecn: EcnCodepoint::Capable };
 
     fn queue(frames: u64) -> Occupancy {
         Occupancy { bytes: frames * 1500, frames, ..Occupancy::default() }
@@ -256,8 +259,7 @@ mod tests {
                 (state >> 32) as u32
             };
             marks += u32::from(
-                red.decide(Instant::START, &queue(20), Instant::START, Frame::ecn_capable(1500), draw)
-                    == AqmDecision::Mark,
+                red.decide(Instant::START, &queue(20), Instant::START, CAPABLE, draw) == AqmDecision::Mark,
             );
         }
         let gap = f64::from(frames) / f64::from(marks);
@@ -269,7 +271,7 @@ mod tests {
         let ask = |gentle, hard_drop, frames, draw: u32| {
             let all = RedSettings { weight: Ratio::ONE, gentle, hard_drop, ..settings() };
             let mut red = Red::new(all).unwrap();
-            red.decide(Instant::START, &queue(frames), Instant::START, Frame::ecn_capable(1500), || draw)
+            red.decide(Instant::START, &queue(frames), Instant::START, CAPABLE, || draw)
         };
         assert_eq!(ask(false, true, 25, 0), AqmDecision::Drop);
         assert_eq!(ask(false, false, 25, 0), AqmDecision::Mark);

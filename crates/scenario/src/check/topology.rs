@@ -5,15 +5,7 @@ use crate::types::*;
 
 /// Returns the switches of a scenario's network, each with its section.
 pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &SwitchSettings)> {
-    let switch = |section| match section {
-        "tor" => &s.tor,
-        "core" => &s.core,
-        "aggregation" => &s.aggregation,
-        "leaf" => &s.leaf,
-        "spine" => &s.spine,
-        section => unreachable!("a topology names the section {section}, which describes no switches"),
-    };
-    s.topology_facts().switches.into_iter().map(|section| (section, switch(section))).collect()
+    s.topology_facts().switches.into_iter().map(|section| (section, s.switch_settings(section))).collect()
 }
 
 impl ScenarioCheck<'_> {

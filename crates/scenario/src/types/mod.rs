@@ -181,10 +181,29 @@ impl Scenario {
         if self.is_barrier() { self.workload.senders } else { self.readout.hosts }
     }
 
+    /// Returns the number of hosts that collect answers: the one aggregator of a barrier workload, else the collectors.
+    pub fn receivers(&self) -> u64 {
+        if self.is_barrier() { 1 } else { self.collectors_total() }
+    }
+
+    /// Returns the settings of the switches that a section such as `tor` describes.
+    ///
+    /// # Panics
+    /// If the section describes no switches.
+    pub fn switch_settings(&self, section: &str) -> &SwitchSettings {
+        match section {
+            "tor" => &self.tor,
+            "core" => &self.core,
+            "aggregation" => &self.aggregation,
+            "leaf" => &self.leaf,
+            "spine" => &self.spine,
+            section => unreachable!("the section {section} describes no switches"),
+        }
+    }
+
     /// Returns the number of background connections. They have the highest numbers of all connections.
     pub fn background_connections(&self) -> u64 {
-        let collectors = if self.is_barrier() { 1 } else { self.collectors_total() };
-        u64::from(self.background.connections) * collectors
+        u64::from(self.background.connections) * self.receivers()
     }
 
     /// Returns the settings of TCP for background connections: new ones, without the technique of the system. Profiles that

@@ -1,7 +1,7 @@
 use core::fmt;
 
 pub use fanin_queueing::{Buffering, Depth, NotCapable, PoolCharge, RingService};
-use fanin_queueing::{Layout, MemorySettings};
+use fanin_queueing::{Layout, MemorySettings, RingSettings};
 use fanin_queueing::{Red, RedError, RedSettings};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
@@ -227,9 +227,24 @@ pub struct Daqrings {
 }
 
 impl Daqrings {
+    /// Returns the rate and the burst of each ring's token bucket; `None` without a rate limit.
+    pub fn shaping(&self) -> Option<(Rate, Bytes)> {
+        (!self.rate.is_zero()).then_some((self.rate, self.burst))
+    }
+
     /// Returns the rate limit of each ring at a port of this rate; `None` if there is none below it.
     pub fn rate_below(&self, port: Rate) -> Option<Rate> {
-        (!self.rate.is_zero() && self.rate < port).then_some(self.rate)
+        self.shaping().map(|(rate, _)| rate).filter(|&rate| rate < port)
+    }
+
+    /// Returns the settings of a destination's ring.
+    pub fn ring(&self) -> RingSettings {
+        RingSettings { shaping: self.shaping(), ..self.plain_queue() }
+    }
+
+    /// Returns the settings of a port's plain queue: a ring without a rate limit, which is served before all others.
+    pub fn plain_queue(&self) -> RingSettings {
+        RingSettings::new(self.frames)
     }
 
     /// Returns true if a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.

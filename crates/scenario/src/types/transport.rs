@@ -1,6 +1,6 @@
 pub use fanin_dataflow::CreditPolicy;
 pub use fanin_queueing::M21Charge;
-use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
+use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, INITIAL_WINDOW_LINUX, RTO_MIN_LINUX};
 use fanin_units::{Bytes, Duration, Packets, Ratio, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,6 +136,13 @@ pub struct M21tcpSettings {
     pub idle: Duration,
     /// Switches also lower the window in the echo on its way back, so that it is at most half a round trip old.
     pub rewrite_echo: bool,
+}
+
+impl M21tcpSettings {
+    /// Returns the time after which a flow without a frame no longer counts; [`Duration::MAX`] if only its FIN ends it.
+    pub fn idle_limit(&self) -> Duration {
+        if self.idle.is_zero() { Duration::MAX } else { self.idle }
+    }
 }
 
 impl Default for M21tcpSettings {
@@ -311,7 +318,7 @@ impl Default for Transport {
             mss: Bytes::new(1460),
             timestamps: true,
             sack: true,
-            initial_window: Packets::new(10),
+            initial_window: INITIAL_WINDOW_LINUX,
             window_state: WindowState::Cold,
             slow_start_after_idle: true,
             receive_window: Bytes::new(4 << 20),

@@ -1,6 +1,6 @@
 //! Builds the ports and the packet memories of a network's switches.
 
-use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
+use fanin_dataflow::{Purpose, Random, SeedOwner, stream_seed};
 use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, InService, Layout, Memory, OutputBuffer, OutputLink, PauseThresholds,
     Threshold,
@@ -48,13 +48,12 @@ impl Fabric {
             Port::new(link, [outputs[index as usize], outputs[reverse(index) as usize]])
         };
         let ports = network.ports().map(port).collect();
-        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
         let mut builder = Builder {
             network,
             ports,
             memories: Vec::new(),
             chances: Vec::new(),
-            pausing: has_pause.then(Vec::new),
+            pausing: network.has_pause().then(Vec::new),
             has_priorities: network
                 .switches
                 .iter()
@@ -64,7 +63,7 @@ impl Fabric {
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let Some(kind) = network.switch(node) {
                 let switch = builder.memories.len() as u64;
-                let random = stream_seed(run, HostKind::Switch, switch, Purpose::Marking);
+                let random = stream_seed(run, SeedOwner::Switch, switch, Purpose::Marking);
                 builder.chances.push(Random::new(random));
                 builder.add_switch(kind, ports)?;
             }

@@ -1,6 +1,6 @@
 //! The frames that links lose at random.
 
-use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
+use fanin_dataflow::{Purpose, Random, SeedOwner, stream_seed};
 use fanin_network::{Network, PortIndex};
 use fanin_units::Ratio;
 
@@ -8,8 +8,8 @@ use fanin_units::Ratio;
 ///
 /// A stream depends on the run's seed and the names of the link's nodes. The draws of a link follow the order of its frames.
 pub(crate) struct LinkLosses {
-    /// The share of lost frames in millionths and the random stream of each port.
-    ports: Vec<(u32, Random)>,
+    /// The share of lost frames and the random stream of each port.
+    ports: Vec<(Ratio, Random)>,
     lost: u64,
 }
 
@@ -20,8 +20,8 @@ impl LinkLosses {
             return None;
         }
         let stream = |(port, hash): (PortIndex, u64)| {
-            let random = stream_seed(run, HostKind::Link, hash >> 24, Purpose::Loss);
-            (network.link(port).loss.get() as u32, Random::new(random))
+            let random = stream_seed(run, SeedOwner::Link, hash >> 24, Purpose::Loss);
+            (network.link(port).loss, Random::new(random))
         };
         Some(Self { ports: network.ports().zip(network.port_hashes()).map(stream).collect(), lost: 0 })
     }
@@ -29,8 +29,7 @@ impl LinkLosses {
     /// Draws the fate of the next frame on a port's link, and counts it if it is lost. Returns true for a lost frame.
     pub(super) fn loses(&mut self, port: PortIndex) -> bool {
         let (share, random) = &mut self.ports[port as usize];
-        // A share of zero draws nothing.
-        let is_lost = *share > 0 && random.below(Ratio::ONE.get() as u32) < *share;
+        let is_lost = random.chance(*share);
         self.lost += u64::from(is_lost);
         is_lost
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use fanin_queueing::{Departure, Frame as Descriptor, RingSettings, Rings, Verdict};
+use fanin_queueing::{Departure, Frame as Descriptor, Rings, Verdict};
 use fanin_recording::RingVisitor;
 use fanin_scenario::Daqrings;
 use fanin_units::Instant;
@@ -55,7 +55,7 @@ impl RingOutput {
     /// the whole frame, so that a rate equal to the next link's matches that link.
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
         let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
-        let others = rings.add_ring(&RingSettings::new(settings.frames))?;
+        let others = rings.add_ring(&settings.plain_queue())?;
         assert_eq!(others, usize::from(PLAIN), "the first ring is that of frames that no rule names");
         rings.serve_first(others);
         Ok(Self {
@@ -73,9 +73,7 @@ impl RingOutput {
         if let Some(&ring) = self.ring_of.get(&destination) {
             return Ok(ring);
         }
-        let Daqrings { rate, burst, frames, .. } = self.settings;
-        let shaping = (!rate.is_zero()).then_some((rate, burst));
-        let ring = self.rings.add_ring(&RingSettings { shaping, ..RingSettings::new(frames) })?;
+        let ring = self.rings.add_ring(&self.settings.ring())?;
         let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
         self.ring_of.insert(destination, ring);
         Ok(ring)

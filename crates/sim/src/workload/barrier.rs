@@ -1,8 +1,8 @@
 //! The barrier workloads: drives the aggregator and the senders of `fanin_dataflow` over simulated TCP.
 
 use fanin_dataflow::{
-    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, BarrierSender, BarrierSenderConfig,
-    HostKind, Peer, Purpose, stream_seed,
+    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, BarrierSender, BarrierSenderConfig, Peer,
+    Purpose, SeedOwner, stream_seed,
 };
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -53,14 +53,14 @@ impl BarrierWorkload {
         let senders = workload.senders;
         // The run itself ends a workload that stalls, because the run sees packets, too.
         let config = AggregatorConfig {
-            seed: stream_seed(run, HostKind::Collector, 0, Purpose::Role),
+            seed: stream_seed(run, SeedOwner::Collector, 0, Purpose::Role),
             ..machines::aggregator(scenario)
         };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
         let sender = |sender: u32| {
             BarrierSender::new(BarrierSenderConfig {
-                seed: stream_seed(run, HostKind::Readout, sender.into(), Purpose::Role),
+                seed: stream_seed(run, SeedOwner::Readout, sender.into(), Purpose::Role),
                 ..machines::barrier_sender(scenario, sender)
             })
         };

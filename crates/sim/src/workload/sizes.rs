@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanin_dataflow::{FragmentSet, FragmentSource, HostKind, L1Id, Purpose, Random, stream_seed};
+use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Purpose, event_stream, fragment_stream};
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{self, EventSizes};
 use fanin_scenario::{Scenario, SizeModel};
@@ -93,8 +93,8 @@ impl Sizes {
     }
 
     fn size(&self, event: L1Id, wanted: FragmentSet) -> Bytes {
-        let normal_of_event =
-            || Random::new(stream_seed(self.run, HostKind::Event, event.0, Purpose::Event)).normal();
+        let normal_of_event = || event_stream(self.run, event).normal();
+        let own = || fragment_stream(self.run, self.readout, event, Purpose::Fragment);
         match self.model {
             Model::Drawn(SizeModel::Fixed(size)) => size * u64::from(wanted.len()),
             Model::Events { ref sizes, first } => {
@@ -105,7 +105,7 @@ impl Sizes {
             }
             Model::PerSource { ref models, first, sigma } => {
                 let x = relative_event_size(sigma, normal_of_event());
-                let mut random = self.own(event);
+                let mut random = own();
                 let here = models.iter().skip(first).take(usize::from(self.fragments));
                 let sizes = here.map(|model| model.size_bytes(x, random.normal())).zip(0..);
                 let wanted = sizes.filter(|&(_, fragment)| wanted.contains(fragment));
@@ -113,18 +113,12 @@ impl Sizes {
             }
             Model::Drawn(ref model) => {
                 let normal = normal_of_event();
-                let mut random = self.own(event);
+                let mut random = own();
                 let drawn = (0..self.fragments)
                     .map(|fragment| (fragment, model.draw(normal, &mut random).expect("a model with sizes")));
                 drawn.filter(|&(fragment, _)| wanted.contains(fragment)).map(|(_, size)| size).sum()
             }
         }
-    }
-
-    /// Returns the random stream for this readout's part of an event.
-    fn own(&self, event: L1Id) -> Random {
-        let run = self.run ^ event.0.rotate_left(32);
-        Random::new(stream_seed(run, HostKind::Readout, self.readout, Purpose::Fragment))
     }
 
     /// Returns the bytes of all fragments of an event.

@@ -51,7 +51,7 @@ fn ring_of(switches: u32, ahead: u32, settings: SwitchSettings) -> (Fabric, Vec<
         let into = [4 * place + 2];
         let along = (0..ahead).map(|step| 4 * at(place + step));
         let path: Vec<_> = into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]).collect();
-        fabric.add_route(&path, None).unwrap()
+        fabric.add_route(&path, |_| None).unwrap()
     });
     let routes: Vec<PathStep> = routes.collect();
     (fabric, routes, network)
@@ -163,7 +163,7 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
         }
         let mut fabric = Fabric::new(&network, 1).unwrap();
         let routes: Vec<PathStep> =
-            (0..5).map(|host| fabric.add_route(&[2 * host, 11], None).unwrap()).collect();
+            (0..5).map(|host| fabric.add_route(&[2 * host, 11], |_| None).unwrap()).collect();
         let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
         assert!(!deadlock);
         assert_eq!(delivered + dropped, 2_500);

@@ -73,3 +73,18 @@ fn each_source_may_have_a_model_of_its_own() {
     assert!((mean / expected - 1.0).abs() < 0.05, "{mean} {expected}");
     assert!(events.iter().max() > events.iter().min());
 }
+
+/// The live readouts have the same events (`drawn_fragments_have_the_sizes_of_the_simulation` of `node`).
+#[test]
+fn the_live_readouts_have_these_sizes() {
+    let model = SizeModel::LogNormal {
+        mean: Bytes::new(2000),
+        sigma: Ratio::new(500_000),
+        fragment_sd: Bytes::new(200),
+    };
+    let event = |event| {
+        let of = |readout| Sizes::new(&model, &RecordedSizes::None, 2, 1, readout);
+        (0..3).map(|readout| of(readout).event_bytes(L1Id(event)).get()).sum::<u64>()
+    };
+    assert_eq!([0, 1, 2].map(event), [17_593, 5_856, 48_728]);
+}

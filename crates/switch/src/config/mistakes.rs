@@ -358,12 +358,11 @@ impl PauseSpec {
 
 impl M21Spec {
     fn check(&self, of_port: Bytes, buffering: Buffering, mistakes: &mut Vec<Mistake>) {
-        let (buffer, frame) = (self.buffer.unwrap_or(of_port), self.mss.saturating_add(self.overhead));
+        let (buffer, frame) = (self.buffer.unwrap_or(of_port), self.mss.saturating_add(self.header));
         if buffer < frame {
             let message = format!("a buffer of {buffer} does not hold one segment, which takes {frame}");
             mistakes.push(
-                Mistake::new("m21", message)
-                    .help("a frame takes `mss` and `overhead`; give a larger `buffer`"),
+                Mistake::new("m21", message).help("a frame takes `mss` and `header`; give a larger `buffer`"),
             );
         }
         if self.mss.is_zero() || self.mss > Bytes::new(9000) {

@@ -214,11 +214,14 @@ pub struct M21Spec {
     /// Payload of a full segment.
     pub mss: Bytes,
     /// Bytes of a full segment's frame without its payload.
-    pub overhead: Bytes,
+    #[serde(alias = "overhead")]
+    pub header: Bytes,
     /// Time without a frame after which a flow no longer counts.
     pub idle: Duration,
     /// The most flows that are counted.
     pub flows: u32,
+    /// Also lowers the window in the echo on its way back.
+    pub rewrite_echo: bool,
 }
 
 impl Default for M21Spec {
@@ -226,9 +229,10 @@ impl Default for M21Spec {
         Self {
             buffer: None,
             mss: Bytes::new(1448),
-            overhead: Bytes::new(74),
+            header: Bytes::new(74),
             idle: Duration::from_secs(1),
             flows: 65_536,
+            rewrite_echo: true,
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, StoredFrame, Verdict,
+    AdmissionLimit, Aqm, Counters, Frame, FrameCount, Layout, LayoutError, Memory, Occupancy, StoredFrame,
+    Verdict,
 };
 use fanin_units::{Bytes, Instant};
 
@@ -26,6 +27,7 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 struct Common {
     counts: Arc<SharedCounts>,
+    layout: Layout,
     /// Size of each pool or module.
     pool_sizes: Vec<Bytes>,
     /// Limit of each input port; empty without limits on inputs.
@@ -40,9 +42,10 @@ impl Common {
         input: usize,
         output: usize,
     ) -> [Option<(CommonAccount, u64, u64)>; 2] {
-        let pool = memory
-            .pool_of(input, output)
-            .map(|pool| (CommonAccount::Pool(pool), self.pool_sizes[pool].get(), memory.pool(pool).bytes));
+        let pool =
+            self.layout.buffering().pool_of(input, output).map(|pool| {
+                (CommonAccount::Pool(pool), self.pool_sizes[pool].get(), memory.pool(pool).bytes)
+            });
         let input = memory
             .input(input)
             .map(|own| (CommonAccount::Input(input), self.input_limits[input].get(), own.bytes));
@@ -59,6 +62,7 @@ impl Buffers {
             counts: Arc::clone(shared),
             pool_sizes: layout.pool_sizes(),
             input_limits: layout.input_limits().unwrap_or_default().to_vec(),
+            layout,
         });
         Ok(Self { memory, common })
     }

@@ -1,5 +1,5 @@
 //! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III). It counts the flows to each output. It lowers the window in the TCP
-//! option of frames to that output, and in its echo on the way back. It changes no other field of TCP.
+//! option of frames to that output, and with `rewrite_echo` in its echo on the way back. It changes no other field of TCP.
 //!
 //! The worker of an output counts its flows and publishes their window in [`SharedCounts`], because another worker may serve the reverse path.
 //!
@@ -34,6 +34,7 @@ pub(crate) struct M21Stage {
     switch: M21Switch,
     /// Least window (one segment) of each port with the stage enabled.
     segments: Vec<Option<u32>>,
+    rewrites_echo: bool,
     shared: Arc<SharedCounts>,
 }
 
@@ -46,11 +47,12 @@ impl M21Stage {
             Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.switch.buffer),
             None => Bytes::MAX,
         });
-        let rule = M21WindowRule { charge: M21Charge::Packet, mss: first.mss, header: first.overhead };
+        let rule = M21WindowRule { charge: M21Charge::Packet, mss: first.mss, header: first.header };
         let layout = Layout::dedicated(limits.collect());
         let stage = Self {
             switch: M21Switch::new(&layout, rule, first.flows, first.idle),
             segments: config.port.iter().map(|port| port.m21.map(|m21| m21.mss.get() as u32)).collect(),
+            rewrites_echo: first.rewrite_echo,
             shared: Arc::clone(shared),
         };
         for port in 0..config.port.len() {
@@ -85,7 +87,7 @@ impl M21Stage {
             segment.lower(head, M21_FORWARD, self.settle(output));
         }
         // The echo's input is the output of the data.
-        if self.segments[input].is_some() {
+        if self.rewrites_echo && self.segments[input].is_some() {
             segment.lower(head, M21_ECHO, self.shared.window(input));
         }
     }
@@ -269,9 +271,13 @@ pub(crate) mod tests {
     }
 
     fn stage() -> M21Stage {
+        stage_of(M21Spec::default())
+    }
+
+    fn stage_of(spec: M21Spec) -> M21Stage {
         let mut config =
             Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
-        config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
+        config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..spec });
         M21Stage::new(&config, &Arc::new(SharedCounts::new(1, 3))).unwrap()
     }
 
@@ -312,6 +318,30 @@ pub(crate) mod tests {
         }
         assert_eq!(pass(&mut stage, 0, 2, &mut data(1, no_limit)), 1448);
         assert_eq!(stage.flows(1), None);
+    }
+
+    #[test]
+    fn an_echo_is_lowered_only_with_its_key() {
+        for (rewrite_echo, wanted) in [(true, 20 * 1448), (false, 40 * 1448)] {
+            let mut stage = stage_of(M21Spec { rewrite_echo, ..M21Spec::default() });
+            for source in 1..=2 {
+                pass(&mut stage, 0, 2, &mut segment(source, 0x18, M21_FORWARD, u32::MAX, 2, 100));
+            }
+            let mut echo = segment(7, 0x10, M21_ECHO, 40 * 1448, 2, 0);
+            assert_eq!(pass(&mut stage, 2, 0, &mut echo), wanted);
+        }
+    }
+
+    #[test]
+    fn the_header_has_an_earlier_name() {
+        for key in ["header", "overhead"] {
+            let text = format!(
+                "[[port]]\nname = 'a'\ninterface = 'a'\nbuffer = '64 kB'\nm21 = {{ {key} = '80 B' }}"
+            );
+            let loaded =
+                crate::config::load_text("switch", &text).unwrap_or_else(|errors| panic!("{errors}"));
+            assert_eq!(loaded.config.port[0].m21.unwrap().header, Bytes::new(80), "{key}");
+        }
     }
 
     proptest! {

@@ -148,14 +148,12 @@ impl LiveNetwork {
 
     /// Assigns a host or switch to each node of the graph, and ends to each link.
     fn map(scenario: &Scenario, graph: Network, roles: Roles) -> Self {
-        let (mut hosts, mut switches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut hosts, mut switches, ends) = (Vec::new(), Vec::new(), link_ends(&graph));
         for (node, name) in (0..).zip(graph.nodes.iter().map(|node| node.name.clone())) {
             if let Some(kind) = graph.switch(node) {
-                ends.push(LinkEnd::Switch(switches.len()));
                 switches.push(LiveSwitch { name, section: kind.section(), settings: kind.settings.clone() });
             } else {
                 let number = hosts.len();
-                ends.push(LinkEnd::Host(number));
                 let part = part(scenario, &roles, node);
                 let address = Ipv4Addr::new(10, 91, (number / 250) as u8, (number % 250 + 1) as u8);
                 hosts.push(LiveHost { name, part, address, links: Vec::new() });
@@ -474,6 +472,16 @@ fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
         }
     }
     uplink.filter(|&uplink| from_hosts <= network.links[uplink].rate.get())
+}
+
+/// Returns the host or switch of each node of the graph.
+pub(super) fn link_ends(graph: &Network) -> Vec<LinkEnd> {
+    let (mut hosts, mut switches) = (0.., 0..);
+    let end = |node: NodeIndex| match graph.is_host(node) {
+        true => LinkEnd::Host(hosts.next().expect("numbers do not end")),
+        false => LinkEnd::Switch(switches.next().expect("numbers do not end")),
+    };
+    (0..graph.nodes.len() as NodeIndex).map(end).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use fanin_network::{Connection, NodeIndex, Paths, PortIndex, find_routes};
 use fanin_scenario::Scenario;
 
+use super::network::link_ends;
 use super::{LinkEnd, LiveNetwork, LiveRefusal};
 
 /// The path from one host to another.
@@ -45,7 +46,7 @@ impl LivePaths {
         network: &LiveNetwork,
         connections: &[Connection],
     ) -> Result<Self, LiveRefusal> {
-        let ends = ends(network);
+        let ends = link_ends(&network.graph);
         let host = |node: NodeIndex| match ends[node as usize] {
             LinkEnd::Host(host) => host,
             LinkEnd::Switch(_) => unreachable!("connections have hosts at their ends"),
@@ -177,18 +178,6 @@ impl LivePaths {
             .find(|((_, to), path)| !path.is_redirected && redirected.contains(to) && passes(path));
         other.map(|(&pair, _)| pair)
     }
-}
-
-/// Returns the host or switch of each node of the graph.
-fn ends(network: &LiveNetwork) -> Vec<LinkEnd> {
-    let (mut hosts, mut switches) = (0, 0);
-    let end = |node: NodeIndex| {
-        let is_host = network.graph.is_host(node);
-        let next = if is_host { &mut hosts } else { &mut switches };
-        *next += 1;
-        if is_host { LinkEnd::Host(*next - 1) } else { LinkEnd::Switch(*next - 1) }
-    };
-    (0..network.graph.nodes.len() as NodeIndex).map(end).collect()
 }
 
 #[cfg(test)]

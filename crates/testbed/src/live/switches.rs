@@ -62,7 +62,7 @@ pub fn configure(
         let place = ports.iter().position(|(other, _)| *other == link);
         names[place.expect("a way leads by a port of the switch")].clone()
     };
-    let has_rings = switch.settings.buffering.has_rings();
+    let plain_queue = switch.settings.buffering.has_rings().then(|| switch.settings.daqring.plain_queue());
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
@@ -76,8 +76,8 @@ pub fn configure(
             table: if is_software { 0 } else { 1 + table_of[link] as u16 },
             buffer: own_buffer,
             service: switch.settings.daqring.service,
-            plain_first: has_rings,
-            plain_frames: has_rings.then_some(Packets::new(switch.settings.daqring.frames.into())),
+            plain_first: plain_queue.is_some(),
+            plain_frames: plain_queue.as_ref().map(|queue| Packets::new(queue.frames_max.into())),
             mark: mark(network, switch),
             flood: false,
             pause: pause(network, switch, *end)?,
@@ -104,7 +104,7 @@ pub fn configure(
             macs.map(move |mac| WaySpec { table: 1 + table as u16, mac, port: port.clone() })
         }));
     }
-    if has_rings {
+    if plain_queue.is_some() {
         rings(network, number, &mut config);
     }
     Ok(config)
@@ -240,8 +240,9 @@ fn m21(
     Ok(Some(M21Spec {
         buffer,
         mss,
-        overhead: frame.saturating_sub(mss),
-        idle: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
+        header: frame.saturating_sub(mss),
+        idle: transport.m21tcp.idle_limit(),
+        rewrite_echo: transport.m21tcp.rewrite_echo,
         ..M21Spec::default()
     }))
 }
@@ -249,6 +250,7 @@ fn m21(
 /// Adds a ring at the output towards each destination of incast-sensitive flows, and a rule for each pair of ends.
 fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     let settings = &network.switches[number].settings.daqring;
+    let own = settings.ring();
     let names = network.port_names(number);
     for (place, (link, _)) in network.ports_of(number).into_iter().enumerate() {
         let port = names[place].clone();
@@ -265,10 +267,11 @@ fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
                 continue;
             }
             let ring = destination.name.clone();
+            let (rate, burst) = own.shaping.unzip();
             config.ring.push(RingSpec {
-                frames: Some(Packets::new(u64::from(settings.frames))),
-                rate: (!settings.rate.is_zero()).then_some(settings.rate),
-                burst: (!settings.rate.is_zero()).then_some(settings.burst),
+                frames: Some(Packets::new(own.frames_max.into())),
+                rate,
+                burst,
                 ..RingSpec::new(&ring, &port)
             });
             config.rule.extend(named.into_iter().map(|(from, path)| RuleSpec {
@@ -434,6 +437,26 @@ mod tests {
             assert_eq!(port.mark.unwrap().frame, Some(Bytes::new(594)), "{framing}");
             assert_eq!(port.buffer, Some(Bytes::new(99_400)), "{framing}");
         }
+    }
+
+    #[test]
+    fn the_m21tcp_stage_has_the_settings_of_the_scenario() {
+        let base = ["tor.m21=true", "tor.buffering=dedicated", "transport.congestion_control=m21tcp"];
+        let stage = |sets: &[&str]| {
+            let sets: Vec<String> = [&base[..], sets].concat().iter().map(|&set| set.to_owned()).collect();
+            let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
+            let network = LiveNetwork::of(&scenario).unwrap();
+            let config = configure(&scenario, &network, 0, Path::new("/nowhere")).unwrap();
+            // The switch reads its settings from a file.
+            let text = toml::to_string(&config).unwrap();
+            let read = fanin_switch::config::load_text("switch", &text).unwrap().config;
+            let stage = read.port[0].m21.unwrap();
+            assert_eq!(Some(stage), config.port[0].m21);
+            (stage.rewrite_echo, stage.idle)
+        };
+        assert_eq!(stage(&[]), (false, Duration::from_secs(1)));
+        let sets = ["transport.m21tcp.rewrite_echo=true", "transport.m21tcp.idle=0 s"];
+        assert_eq!(stage(&sets), (true, Duration::MAX));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fanin_node::techniques::{LiveTechnique, technique};
 use fanin_scenario::{Profile, Scenario, Transport};
-use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
+use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, INITIAL_WINDOW_LINUX};
 use fanin_units::{Duration, wire};
 
 use super::LiveRefusal;
@@ -110,7 +110,6 @@ pub(super) fn live_technique(transport: &Transport) -> Result<LiveTechnique, Liv
 pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
     let technique = technique(transport.congestion_control);
     let flag = |on: bool| u8::from(on).to_string();
-    let ecn = transport.ecn || technique.is_some_and(|technique| technique.requests_ecn);
     let rto = transport.rto_min.max(RTO_MIN.0).min(RTO_MIN.1);
     // Half of a receive buffer is the window that it offers (`tcp_win_from_space`).
     let buffer = transport.receive_window.get().saturating_mul(2).clamp(8_192, 1 << 30);
@@ -121,7 +120,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
         ipv4("tcp_no_metrics_save", flag(true)),
         ipv4("tcp_timestamps", flag(transport.timestamps)),
         ipv4("tcp_sack", flag(transport.sack)),
-        ipv4("tcp_ecn", flag(ecn)),
+        ipv4("tcp_ecn", flag(transport.uses_ecn())),
         ipv4("tcp_slow_start_after_idle", flag(transport.slow_start_after_idle)),
         ipv4("tcp_rto_min_us", (rto.as_nanos() / 1000).to_string()),
         ipv4("tcp_rmem", format!("4096 {} {buffer}", buffer.min(131_072))),
@@ -148,8 +147,8 @@ pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRe
     if transport.mss.get() + headers < transport.mtu.get() {
         add("advmss", transport.mss.get());
     }
-    // The kernel's own initial window is 10 as well; a static window opens at once.
-    if transport.initial_window.get() != 10 {
+    // A static window opens at once.
+    if transport.initial_window != INITIAL_WINDOW_LINUX {
         add("initcwnd", transport.initial_window.get());
     }
     if !transport.delayed_ack {

@@ -9,7 +9,7 @@ mod step;
 
 use std::collections::{HashMap, HashSet};
 
-use fanin_dataflow::{Arbiter, Delay, HostKind, Purpose, Random, stream_seed};
+use fanin_dataflow::{Arbiter, Delay, Purpose, Random, SeedOwner, stream_seed};
 use fanin_network::{NodeIndex, PortIndex};
 use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Rate};
@@ -56,7 +56,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
         .max()
         .expect("a network has hosts");
     let slot = lent(fastest);
-    let mut random = Random::new(stream_seed(setup.seed, HostKind::Arbiter, 0, Purpose::Role));
+    let mut random = Random::new(stream_seed(setup.seed, SeedOwner::Arbiter, 0, Purpose::Role));
     let mut clocks = Vec::new();
     let mut clock_of: HashMap<NodeIndex, u32> = HashMap::new();
     let mut arbiter = Arbiter::new(slot);

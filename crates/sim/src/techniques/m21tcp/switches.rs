@@ -3,7 +3,7 @@
 use fanin_queueing::{FLOWS_MAX, FlowStage, Layout, M21Switch, M21WindowRule};
 use fanin_scenario::M21tcpSettings;
 use fanin_tcp::{Flags, Segment};
-use fanin_units::{Duration, Instant};
+use fanin_units::Instant;
 
 use crate::fabric::Crossing;
 
@@ -43,9 +43,8 @@ impl M21Switches {
 
     /// Adds the next switch of the fabric; `None` for one without support for the option.
     pub(super) fn add(&mut self, layout: Option<(&Layout, M21WindowRule)>, settings: &M21tcpSettings) {
-        let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
         self.switches.push(layout.map(|(layout, rule)| KnownSwitch {
-            m21: M21Switch::new(layout, rule, FLOWS_MAX, idle),
+            m21: M21Switch::new(layout, rule, FLOWS_MAX, settings.idle_limit()),
             outputs: layout.ports(),
         }));
     }

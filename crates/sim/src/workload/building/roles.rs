@@ -1,8 +1,8 @@
 //! The roles of an event-building system: one state machine a host.
 
 use fanin_dataflow::{
-    Collector, CollectorConfig, EventRecord, HostKind, Logger, LoggerConfig, Message, Peer, Purpose, Readout,
-    ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
+    Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Purpose, Readout,
+    ReadoutConfig, SeedOwner, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
 };
 use fanin_network::Roles;
 use fanin_scenario::Scenario;
@@ -45,14 +45,14 @@ impl RoleMachines {
         let role_seed = |kind, place: u64| stream_seed(run, kind, place, Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
         let supervisor = Supervisor::new(SupervisorConfig {
-            seed: role_seed(HostKind::Supervisor, 0),
+            seed: role_seed(SeedOwner::Supervisor, 0),
             ..machines::supervisor(scenario)?
         })?;
         let readout = |place: u64| -> Result<_, Error> {
             let config = machines::readout(scenario);
             let config = ReadoutConfig {
                 memory: config.memory.filter(|_| keeps_fragments),
-                seed: role_seed(HostKind::Readout, place),
+                seed: role_seed(SeedOwner::Readout, place),
                 ..config
             };
             let sizes = Sizes::new(&scenario.readout.fragment_size, data, fragments, run, place);
@@ -66,7 +66,7 @@ impl RoleMachines {
             Ok(Collector::new(CollectorConfig {
                 // A technique that excludes failed hosts itself does so without this delay.
                 readout_wait: if excludes_failed_hosts { Duration::ZERO } else { config.readout_wait },
-                seed: role_seed(HostKind::Collector, place),
+                seed: role_seed(SeedOwner::Collector, place),
                 ..config
             })?)
         };

@@ -2,26 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use fanin_scenario::Scenario;
 use fanin_units::mix;
 
-use crate::routes::rules;
-use crate::{Network, NodeIndex, NodeKind};
+use crate::{Network, NodeIndex, NodeKind, SwitchKind};
 
 /// Most rounds of refinement. More rounds would distinguish only nodes that are further apart than any path is long.
 const ROUNDS_MAX: usize = 16;
 
 /// A first colour for each node: nodes with different ones are never equivalent. Zero hides a node without event data.
-pub(crate) fn first_colours(
-    scenario: &Scenario,
-    network: &Network,
-    readouts: &[NodeIndex],
-    asked: &[NodeIndex],
-) -> Vec<u64> {
+pub(crate) fn first_colours(network: &Network, readouts: &[NodeIndex], asked: &[NodeIndex]) -> Vec<u64> {
     let mut first_colours: Vec<u64> =
         network.nodes.iter().map(|node| u64::from(node.kind != NodeKind::Host)).collect();
-    let flows = &rules(scenario).flows;
-    let has_numbers = flows.iter().any(|rule| rule.contains(|c: char| c.is_ascii_digit()));
+    let mut rules = network.switches_used().filter_map(SwitchKind::rings).flat_map(|rings| &rings.flows);
+    let has_numbers = rules.any(|rule| rule.contains(|c: char| c.is_ascii_digit()));
     for (role, hosts) in [(1, readouts), (2, asked)] {
         for (index, &host) in (1_u64..).zip(hosts) {
             // Rules may name single hosts.
@@ -39,7 +32,7 @@ pub(crate) fn first_colours(
 pub(crate) fn colours(network: &Network, first_colours: &[u64]) -> Vec<u64> {
     let kind = |node: NodeIndex| match network.nodes[node as usize].kind {
         NodeKind::Host => u64::MAX,
-        NodeKind::Switch { like } => like as u64,
+        NodeKind::Switch { settings } => settings as u64,
     };
     let mut colours: Vec<u64> =
         (0..).zip(first_colours).map(|(node, &colour)| mix(mix(colour) ^ kind(node))).collect();
