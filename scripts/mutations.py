@@ -192,9 +192,12 @@ BUGS = [
     Bug(
         "entry-for-a-late-answer",
         f"{NODE}/roles/collector.rs",
-        "            if let Some(data) = self.data.get_mut(event) {\n"
-        "                *data += bytes;\n            }",
-        "            *self.data.entry(*event).or_default() += bytes;",
+        "        if let Some((event, readout, bytes)) = answer.filter(|_| is_counted) {\n"
+        "            if let Some(data) = self.data.get_mut(&event) {\n"
+        "                *data += bytes;\n            }\n",
+        "        let _ = is_counted;\n"
+        "        if let Some((event, readout, bytes)) = answer {\n"
+        "            *self.data.entry(event).or_default() += bytes;\n",
     ),
     Bug(
         "messages-that-wait-outlive-their-connection",
