@@ -32,6 +32,8 @@ pub struct CollectorNode {
     data: HashMap<L1Id, u64>,
     /// The supervisor's proof of the assignment of each event, for the logger.
     proofs: HashMap<L1Id, Data>,
+    /// Events that have ended. The state machine may still send one of them, so that its proof stays until all is sent.
+    ended: Vec<L1Id>,
     collections: Collections,
     has_loggers: bool,
     units: Option<UnitServer>,
@@ -116,6 +118,7 @@ impl CollectorNode {
             sources,
             data,
             proofs,
+            ended: Vec::new(),
             collections,
             has_loggers,
             units,
@@ -320,7 +323,16 @@ impl RoleNode for CollectorNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        let (mut peer, mut message) = self.taken.pop_front().or_else(|| self.collector.poll_transmit())?;
+        let Some(next) = self.taken.pop_front().or_else(|| self.collector.poll_transmit()) else {
+            // A given-up event may be assigned to this collector again: its proof then belongs to the new assignment.
+            for event in std::mem::take(&mut self.ended) {
+                if !self.collector.has(event) {
+                    self.proofs.remove(&event);
+                }
+            }
+            return None;
+        };
+        let (mut peer, mut message) = next;
         if let (Peer::Supervisor, Some(leader)) = (peer, &self.leader) {
             peer = leader.leader().unwrap_or(peer);
         }
@@ -362,7 +374,7 @@ impl RoleNode for CollectorNode {
         };
         if is_over {
             self.data.remove(&event);
-            self.proofs.remove(&event);
+            self.ended.push(event);
             self.collections.forget(event);
         }
         Some((record, data.unwrap_or_default()))
@@ -387,6 +399,8 @@ impl RoleNode for CollectorNode {
             ("events", self.collector.waits().count()),
             ("bytes by event", self.data.len()),
             ("proofs", self.proofs.len()),
+            ("ended events", self.ended.len()),
+            ("polled messages", self.taken.len()),
             ("collections", self.collections.open.len()),
             ("credits used", credits_used as usize),
             ("requests waiting", self.collector.requests_waiting()),

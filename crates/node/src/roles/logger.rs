@@ -194,6 +194,10 @@ impl RoleNode for LoggerNode {
         ]
     }
 
+    fn events_unassigned(&self) -> u64 {
+        self.unassigned.total
+    }
+
     fn measure(&self, _now: Instant, metrics: &Metrics) {
         let counters = self.logger.counters();
         metrics::set(&metrics.stored, counters.stored);

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 
-use fanin_dataflow::{FragmentSet, REMINDER_TAG, Selection};
+use fanin_dataflow::{EventStream, FragmentSet, REMINDER_TAG, Selection};
 
 use super::*;
 use crate::data::append;
@@ -131,5 +131,41 @@ fn a_late_answer_to_a_repeated_request_adds_nothing_to_an_event() {
         answer(&mut node, at, request);
     }
     assert_collected(&mut node, &all);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn an_event_that_ends_before_it_is_sent_keeps_its_proof() {
+    let timeout = ", \"live.logger_timeout=\\\"100 ms\\\"\"";
+    let (system, folder) = system("proof", &format!("{NO_SHAPING}{timeout}"));
+    let proof = [3; 32];
+    let mut node = building(&system, &proof);
+    for request in requests(&mut node) {
+        answer(&mut node, Instant::START, request);
+    }
+    let sent = |node: &mut CollectorNode| -> Vec<_> { std::iter::from_fn(|| node.poll_transmit()).collect() };
+    let offered = |node: &mut CollectorNode| {
+        let offer = sent(node).into_iter().find(|(_, message)| matches!(message, Message::Offer { .. }));
+        offer.expect("the event is offered").0
+    };
+    let (event, stream) = (L1Id(7), EventStream::Debug);
+    let first = offered(&mut node);
+    node.handle_message(Instant::START, first, Message::Grant { event }).unwrap();
+    sent(&mut node);
+    let late = Instant::START + Duration::from_millis(100);
+    node.handle_deadline(late);
+    let second = offered(&mut node);
+    // In one turn: a process takes the records before it sends.
+    node.handle_message(late, second, Message::Grant { event }).unwrap();
+    node.handle_message(late, first, Message::Stored { event, stream }).unwrap();
+    while node.poll_record().is_some() {}
+    let all = sent(&mut node);
+    let copy = all.iter().find_map(|(peer, message)| match message {
+        Message::Event { payload, .. } if *peer == second => payload.parts().first(),
+        _ => None,
+    });
+    assert_eq!(copy.map(|part| part.to_vec()), Some(proof.to_vec()));
+    let left: Vec<_> = node.tables().into_iter().filter(|(_, entries)| *entries > 0).collect();
+    assert!(left.is_empty(), "{left:?}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
