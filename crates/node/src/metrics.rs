@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use fanin_dataflow::{EventRecord, EventStep};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -256,8 +256,10 @@ metrics! {
     disk_failing: Gauge, "disk_failing", "1 while events cannot be written for another reason than a full disk: the log names it", None, LOGGER;
 }
 
+/// Milliseconds since the first call, by a monotonic clock.
 fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    FIRST.elapsed().as_millis() as u64
 }
 
 /// Sets a counter to a value that a state machine or the kernel has counted.
