@@ -511,6 +511,7 @@ impl<N: RoleNode> Turns for Process<N> {
 
     fn check(&self) {
         self.node.check();
+        self.wire.check();
     }
 
     fn succession(&self) -> Option<SuccessionState> {

@@ -191,6 +191,9 @@ impl RoleNode for LoggerNode {
             ("unwritten", self.logger.unwritten()),
             ("held bytes", self.logger.counters().held as usize),
             ("refusals", self.refusals.len()),
+            ("offers", self.logger.offers_waiting()),
+            ("grants", self.logger.events_granted()),
+            ("invalid events", self.store.events_invalid()),
         ]
     }
 
