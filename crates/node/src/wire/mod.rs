@@ -259,9 +259,9 @@ impl PeerConnections {
         &self.counters
     }
 
-    /// Returns the number of connections that were closed because their address connects too often.
-    pub fn connections_too_frequent(&self) -> u64 {
-        self.endpoint.totals().too_frequent
+    /// Returns the counters of the endpoint, those of strangers' connections included.
+    pub fn totals(&self) -> &fanin_message::Counters {
+        self.endpoint.totals()
     }
 
     /// Returns the number of times that TCP's counters could not be written to their file.
