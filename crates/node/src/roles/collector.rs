@@ -324,11 +324,9 @@ impl RoleNode for CollectorNode {
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
         let Some(next) = self.taken.pop_front().or_else(|| self.collector.poll_transmit()) else {
-            // A given-up event may be assigned to this collector again: its proof then belongs to the new assignment.
-            for event in std::mem::take(&mut self.ended) {
-                if !self.collector.has(event) {
-                    self.proofs.remove(&event);
-                }
+            // The process sends before its next input, so that no event was assigned again since its end was recorded.
+            for event in self.ended.drain(..) {
+                self.proofs.remove(&event);
             }
             return None;
         };
