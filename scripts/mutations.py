@@ -192,9 +192,12 @@ BUGS = [
     Bug(
         "entry-for-a-late-answer",
         f"{NODE}/roles/collector.rs",
-        "            if let Some(data) = self.data.get_mut(event) {\n"
-        "                *data += bytes;\n            }",
-        "            *self.data.entry(*event).or_default() += bytes;",
+        "        if let Some((event, readout, bytes)) = answer.filter(|_| is_counted) {\n"
+        "            if let Some(data) = self.data.get_mut(&event) {\n"
+        "                *data += bytes;\n            }\n",
+        "        let _ = is_counted;\n"
+        "        if let Some((event, readout, bytes)) = answer {\n"
+        "            *self.data.entry(event).or_default() += bytes;\n",
     ),
     Bug(
         "messages-that-wait-outlive-their-connection",
@@ -393,6 +396,42 @@ BUGS = [
         f"{NODE}/roles/paired/log.rs",
         "            self.work.take(&journal::parse(line).map_err(wrong)?.record);\n",
         "            journal::parse(line).map_err(wrong)?;\n",
+    ),
+    Bug(
+        "a-timeout-returns-paced-credit",
+        f"{FLOW}/paced_credits/mod.rs",
+        "        // Late and overdue requests have been counted before.\n",
+        "        self.on_withdrawn(credit);\n",
+    ),
+    Bug(
+        "overdue-paced-credit-does-not-come-back",
+        f"{FLOW}/paced_credits/mod.rs",
+        "let overdue = self.overdue.remove(&credit.number);",
+        "let overdue = self.overdue.get(&credit.number);",
+    ),
+    Bug(
+        "a-process-is-started-again-once",
+        f"{NODE}/launch/restart.rs",
+        "        self.again = Some(now + pause);\n",
+        "        self.again = (self.quick_ends < 2).then(|| now + pause);\n",
+    ),
+    Bug(
+        "a-supervisor-that-fails-as-it-stops-is-given-up",
+        f"{NODE}/launch/stop.rs",
+        "let needs_restart = role == Role::Supervisor && is_restarted;",
+        "let needs_restart = role == Role::Supervisor && !is_restarted;",
+    ),
+    Bug(
+        "finished-events-count-as-taken-away",
+        f"{FLOW}/supervisor/mod.rs",
+        "            state.outstanding.swap_remove(place);\n",
+        "            state.outstanding.swap_remove(place);\n            state.taken.push(event);\n",
+    ),
+    Bug(
+        "a-readout-keeps-cleared-fragments",
+        f"{NODE}/source.rs",
+        "        self.held.remove(&event);\n        self.deleted.insert(event);\n",
+        "        self.deleted.insert(event);\n",
     ),
 ]
 

@@ -21,6 +21,7 @@ import argparse
 import csv
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -35,13 +36,10 @@ from statistics import fmean, median
 ROOT = Path(__file__).resolve().parent.parent
 # Shortest time for filling: heaps and the switch's packet memory grow until each kind of work has been done.
 WARM_UP_SECONDS = 30
-# The switch's heap is small: buffers of captures that glibc keeps for later would hide a leak, or look like
-# one. With these (mallopt(3)) freed memory goes back at once.
-SWITCH_HEAP = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": "65536",
-    "MALLOC_TRIM_THRESHOLD_": "65536",
-}
+SWITCH_UNIT = ROOT / "deploy" / "switch" / "fanin-switch@.service"
+# The heap of the switch's unit, in which freed memory goes back at once. Buffers of captures that glibc keeps
+# for later would hide a leak, or look like one.
+SWITCH_HEAP = dict(re.findall(r"^Environment=(MALLOC_\w+)=(\d+)$", SWITCH_UNIT.read_text(), re.MULTILINE))
 # Growth that is no leak: processes that were started at other times, and connections that are open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01

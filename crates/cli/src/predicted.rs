@@ -153,7 +153,7 @@ fn bands(
         // Without a band where the outcome does not occur.
         rejection_rate: rate(|window| window.rejected).filter(|band| band.high > 0.0),
         storage_rate: rate(|window| window.stored).filter(|band| band.high > 0.0),
-        timeout_rate: Some(PredictedBand { low: 0.0, high: timeouts_max * (1.0 + error) + one }),
+        timeout_rate: band(timeouts.iter().map(rare)),
         retransmission_rate: band(retransmissions.iter().map(rare)),
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         near(found.rejection_rate, 0.0, 22.0);
         near(found.timeout_rate, 0.0, 0.2);
         near(found.retransmission_rate, 0.0, 3.5);
-        near(bands(&windows, &[4.0], &[4.0], true).timeout_rate, 0.0, 5.2);
+        near(bands(&windows, &[4.0, 6.0], &[4.0], true).timeout_rate, 2.8, 7.7);
         near(bands(&windows, &[4.0], &[4.0], true).retransmission_rate, 2.8, 5.2);
         // As the buckets have it: 9 ms lie between 6.4 and 12.8 ms, 22 ms between 12.8 and 25.6 ms.
         near(found.collection_time_median, 0.00864, 0.02112);

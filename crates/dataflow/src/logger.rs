@@ -335,6 +335,16 @@ impl<P: FragmentPayload> Logger<P> {
         &self.counters
     }
 
+    /// Returns the number of offers that wait for memory.
+    pub fn offers_waiting(&self) -> usize {
+        self.offers.len()
+    }
+
+    /// Returns the number of granted events that have not arrived.
+    pub fn events_granted(&self) -> usize {
+        self.granted.len()
+    }
+
     /// Returns the number of received events that are not on disk yet.
     pub fn unwritten(&self) -> usize {
         self.writing.len()

@@ -298,8 +298,23 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     }
 
     /// Returns the source of its fragments.
-    pub fn source(&mut self) -> &mut S {
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Returns the source of its fragments, to change it.
+    pub fn source_mut(&mut self) -> &mut S {
         &mut self.source
+    }
+
+    /// Returns the number of answers in preparation.
+    pub fn answers_pending(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Returns the number of events from the oldest kept event to the newest one.
+    pub fn events_spanned(&self) -> usize {
+        self.kept.len()
     }
 
     /// Returns the counters up to now.

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use fanin_dataflow::{EventRecord, EventStep};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -146,6 +146,8 @@ metrics! {
     connections_refused: Counter, "connections_refused", "Connections to the process that ended without a valid greeting, such as those of callers without the key", None, ALL;
     /// Connections closed because of their address's rate.
     connections_too_frequent: Counter, "connections_too_frequent", "Connections that were closed because their address connects too often, those for metrics included", None, ALL;
+    /// Read calls on connections.
+    connection_reads: Counter, "connection_reads", "Read calls on the connections of messages, those of refused callers included", None, ALL;
     /// Number of messages sent.
     messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
     /// Number of messages received.
@@ -256,8 +258,10 @@ metrics! {
     disk_failing: Gauge, "disk_failing", "1 while events cannot be written for another reason than a full disk: the log names it", None, LOGGER;
 }
 
+/// Milliseconds since the first call, by a monotonic clock.
 fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    FIRST.elapsed().as_millis() as u64
 }
 
 /// Sets a counter to a value that a state machine or the kernel has counted.
@@ -339,7 +343,8 @@ impl Metrics {
         level(&self.connections_older, wire.older() as u64);
         set(&self.connections_refused, counters.connections_refused);
         let too_frequent = self.requests_too_frequent.load(Ordering::Relaxed);
-        set(&self.connections_too_frequent, wire.connections_too_frequent() + too_frequent);
+        set(&self.connections_too_frequent, wire.totals().too_frequent + too_frequent);
+        set(&self.connection_reads, wire.totals().reads);
         set(&self.messages_sent, counters.messages_sent);
         set(&self.messages_received, counters.messages_received);
         set(&self.messages_undeliverable, counters.messages_undeliverable);

@@ -106,6 +106,10 @@ pub trait RoleNode {
     fn events_kept(&self) -> u64 {
         0
     }
+    /// Returns the number of events that a logger refused because the supervisor never assigned them.
+    fn events_unassigned(&self) -> u64 {
+        0
+    }
     /// Updates the metrics of the role.
     fn measure(&self, now: Instant, metrics: &Metrics);
 }

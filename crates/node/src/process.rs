@@ -200,6 +200,8 @@ pub struct HeldByProcess {
     pub tables: Vec<(&'static str, usize)>,
     /// Events whose fragments a readout keeps.
     pub events_kept: u64,
+    /// Events that a logger refused because the supervisor never assigned them.
+    pub events_unassigned: u64,
 }
 
 /// A process that drives the role `N`.
@@ -509,6 +511,7 @@ impl<N: RoleNode> Turns for Process<N> {
 
     fn check(&self) {
         self.node.check();
+        self.wire.check();
     }
 
     fn succession(&self) -> Option<SuccessionState> {
@@ -527,6 +530,7 @@ impl<N: RoleNode> Turns for Process<N> {
             journal_dropped: self.journal.dropped(),
             tables: self.node.tables(),
             events_kept: self.node.events_kept(),
+            events_unassigned: self.node.events_unassigned(),
         }
     }
 }

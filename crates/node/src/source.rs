@@ -312,6 +312,11 @@ impl FragmentMemory {
         }
     }
 
+    /// Returns the number of events in the memory.
+    pub fn events(&self) -> usize {
+        self.held.len()
+    }
+
     /// Returns true if the detector has not delivered the event before.
     pub fn awaits(&self, event: L1Id) -> bool {
         !self.held.contains_key(&event) && !self.deleted.contains(event)

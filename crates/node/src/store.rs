@@ -163,6 +163,17 @@ impl EventStore {
         self.copies.iter().filter(|copy| self.machine.exists(copy).unwrap_or(true)).count()
     }
 
+    /// Returns the number of events that were refused because they are invalid, and may come again. Always 0 outside of a
+    /// simulated machine, where the thread alone has them.
+    pub fn events_invalid(&self) -> usize {
+        match &self.runner {
+            Some(Runner::HostMachine(task)) => {
+                task.lock().unwrap_or_else(PoisonError::into_inner).invalid.len()
+            }
+            _ => 0,
+        }
+    }
+
     /// Returns the next result; `None` if there is none.
     pub fn poll(&self) -> Option<Stored> {
         self.done.try_recv().ok()

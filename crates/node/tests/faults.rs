@@ -9,6 +9,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use common::hang_guard::HangGuard;
 use common::{Limited, System, random, send, slow_disk};
 use fanin_dataflow::{EventStep, Outcome, Peer};
 use fanin_message::{ConnectionOptions, EndpointEvent, EndpointSettings, MessageEndpoint};
@@ -229,7 +230,7 @@ fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
 
 #[test]
 fn settings_are_read_again_when_asked() {
-    let mut system = System::start("reload", &[]);
+    let mut system = System::start("reload", &["live.file_size=1 GB"]);
     let file = system.folder.join("system.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let log = system.folder.join("log").join("logger-0.log");
@@ -242,9 +243,29 @@ fn settings_are_read_again_when_asked() {
         }
         false
     };
-    std::fs::write(&file, format!("{text}\n[log]\nlevel = \"debug\"\n")).unwrap();
+    let logger: SocketAddr = system.live.system().address(Peer::Logger(0)).unwrap().parse().unwrap();
+    let data = system.live.system().data.clone();
+    let finished_files = || {
+        let names = std::fs::read_dir(&data).unwrap().flatten().map(|entry| entry.file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("logger-0-physics-") && name.ends_with(".data")).count()
+    };
+    // A stranger costs one line at the level `debug`.
+    talk(logger, "intruder-1", &[]);
+    system.work(300);
+    assert_eq!(finished_files(), 0);
+    assert!(!std::fs::read_to_string(&log).unwrap().contains("DEBUG"));
+    let changed = format!("set = [\"live.file_size=20 kB\"]\n{text}\n[log]\nlevel = \"debug\"\n");
+    std::fs::write(&file, changed).unwrap();
     system.signal(Role::Logger, 0, Signal::HUP);
     assert!(said(&mut system, "configuration read again"));
+    talk(logger, "intruder-1", &[]);
+    assert!(said(&mut system, "DEBUG"));
+    let guard = HangGuard::new();
+    while finished_files() == 0 {
+        guard.check("a finished file of the new size");
+        system.work(50);
+    }
     std::fs::write(&file, "scenario = 7").unwrap();
     system.signal(Role::Logger, 0, Signal::HUP);
     assert!(said(&mut system, "invalid configuration; the settings stay"));

@@ -1,5 +1,5 @@
 //! Thousands of connections of strangers against a running system: idle, slow, half-open, garbage, oversized, of other
-//! versions, and a recorded greeting. Its memory, descriptors, CPU time and log stay bounded, and it goes on.
+//! versions, and a recorded greeting. Its memory, descriptors, read calls and log stay bounded, and it goes on.
 
 mod common;
 
@@ -54,6 +54,12 @@ const CHALLENGE: u32 = RESERVED_KINDS + 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Memory by which an attacked process may grow: four times what was measured.
 const GROWTH_KB_MAX: u64 = 4 << 10;
+/// Bytes of a greeting that a slow connection sends one by one.
+const SLOW_BYTES: u64 = 24;
+/// Read calls for a stranger's connection that sends all at once: its bytes, and its end.
+const READS_MAX: u64 = 2;
+/// Read calls for a message of the system, heartbeats between messages included.
+const MESSAGE_READS_MAX: u64 = 4;
 /// Descriptors of a process's own work that may be open by chance: journals, stored files, clients of its metrics.
 const OWN_FILES: usize = 8;
 
@@ -197,7 +203,7 @@ impl Campaign {
     /// Greetings that arrive byte by byte.
     fn slow(&mut self) {
         let mut slow: Vec<TcpStream> = (0..SLOW).map(|_| self.stranger()).collect();
-        for byte in self.greeting.clone().into_iter().take(24) {
+        for byte in self.greeting.clone().into_iter().take(SLOW_BYTES as usize) {
             // The target closes most of them meanwhile.
             slow.iter_mut().for_each(|stream| drop(stream.write_all(&[byte])));
         }
@@ -343,6 +349,13 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     // The true collector takes its place again.
     system.work(1500);
     let before: Vec<Usage> = pids.iter().map(|&pid| usage(pid)).collect();
+    let counted = |system: &System| -> Vec<[u64; 2]> {
+        let texts =
+            attacked.map(|(role, _)| get(system.live.metrics(&common::name(role, 0)).unwrap(), "/metrics"));
+        let names = ["fanin_connection_reads_total", "fanin_messages_received_total"];
+        texts.iter().map(|text| names.map(|name| counter(text, name) as u64)).collect()
+    };
+    let counted_before = counted(&system);
     let (sender, answers) = mpsc::channel();
     let metrics = attacked.map(|(role, _)| system.live.metrics(&common::name(role, 0)).unwrap()).to_vec();
     let attack = std::thread::spawn(move || {
@@ -411,6 +424,15 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
         let open = pids.iter().map(|&pid| open_files(pid)).collect::<Vec<_>>();
         guard.check(format_args!("connections to end; open files: {open:?}"));
         system.work(100);
+    }
+    let strangers = (campaign.made + flooded) as u64 / attacked.len() as u64;
+    let slow = SLOW as u64 / attacked.len() as u64;
+    for ((after, before), (role, _)) in counted(&system).iter().zip(&counted_before).zip(attacked) {
+        let [reads, messages] = [after[0] - before[0], after[1] - before[1]];
+        let of_strangers = READS_MAX * (strangers + REPLAYS as u64) + SLOW_BYTES * slow;
+        let reads_max = of_strangers + MESSAGE_READS_MAX * messages;
+        eprintln!("{role}: {reads} read calls, and at most {reads_max} are permitted");
+        assert!(reads <= reads_max, "{role}: {reads} read calls, and at most {reads_max} are permitted");
     }
     let mut refused = 0.0;
     for (((&pid, before), (role, _)), (_, peak_files)) in pids.iter().zip(before).zip(attacked).zip(peaks.0) {

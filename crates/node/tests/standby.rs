@@ -107,6 +107,19 @@ fn every_process_is_upgraded_in_order_and_nothing_is_lost() {
 }
 
 #[test]
+fn collectors_with_real_processors_are_restarted_in_order_and_nothing_is_lost() {
+    let scenario = patient().replace("processors = \"timers\"", "processors = \"processes\"");
+    assert!(scenario.contains("\"processes\""));
+    let mut pair = Pair::start_with("processors", &scenario, NEW);
+    pair.wait("assigning", |pair| pair.assigned("supervisor") > 50);
+    pair.replace_each();
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert_eq!((audited.totals.debug, audited.missing), (0, 0), "{audited:?}");
+    assert_eq!(audited.totals.assigned, audited.totals.rejected + audited.totals.stored, "{audited:?}");
+}
+
+#[test]
 fn a_process_of_other_versions_is_refused_until_it_is_replaced() {
     let mut pair = Pair::prepare("versions", SCENARIO, NEW);
     let metrics = Loopback::default().address(Role::Supervisor, 0).unwrap().to_string();

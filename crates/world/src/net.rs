@@ -168,6 +168,11 @@ impl WorldNetwork {
         link.resend_ns = resend_ns;
     }
 
+    /// Returns the time at which all segments that cuts held back have been sent again and have arrived.
+    pub(crate) fn resent_at(&self) -> u64 {
+        self.links.iter().map(|link| link.cut_until + link.resend_ns + link.latency_ns).max().unwrap_or(0)
+    }
+
     /// Adds `extra_ns` to the latency of one direction; zero ends the delay.
     pub(crate) fn slow(&mut self, from: Host, to: Host, extra_ns: u64) {
         self.link(from, to).extra_ns = extra_ns;

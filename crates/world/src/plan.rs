@@ -173,7 +173,8 @@ impl WorldPlan {
         // In half of the worlds that keep few journals, an event is to outlive the journal of its assignment.
         let holds_events = !is_rolling && !misses_clears && journals_kept > 0 && between(&mut own, 1, 2) == 1;
         let kind = ScenarioKind { is_rolling, is_scarce, misses_clears, journals_kept, holds_events };
-        let (scenario, events_max) = scenario(random, readouts, collectors, loggers, kind);
+        let (mut scenario, events_max) = scenario(random, readouts, collectors, loggers, kind);
+        vary_collections(&mut Random::new(!own.clone().bits()), readouts, &mut scenario);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
             places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
@@ -397,6 +398,37 @@ fn scenario(
         },
     );
     (text, units + shipping)
+}
+
+/// Draws how a collector requests the fragments of its events. Paced credits are in every third world. With credits of
+/// either kind, three of four worlds name the discipline of requests that wait. Every fourth world with several readouts has
+/// two steps.
+fn vary_collections(random: &mut Random, readouts: u64, scenario: &mut String) {
+    let credits = scenario.find("[shaping]");
+    let end = scenario.find("[live]").unwrap_or(scenario.len());
+    let mut text = String::new();
+    if between(random, 1, 3) == 1 {
+        text.push_str("[shaping]\nmethod = \"paced-credits\"\n");
+    } else if let Some(begin) = credits {
+        text.push_str(&scenario[begin..end]);
+    }
+    let discipline = between(random, 0, 3) as usize;
+    if !text.is_empty() && discipline > 0 {
+        let name = ["round-robin", "smallest-remaining", "first-fit"][discipline - 1];
+        let _ = writeln!(text, "discipline = \"{name}\"");
+    }
+    if between(random, 1, 4) == 1 && readouts > 1 {
+        let (first, second) = (between(random, 1, 9), between(random, 1, 9));
+        for (name, part, accept) in [("L2", "0.5", first), ("EB", "1", second)] {
+            let time = between(random, 1, 20);
+            let _ = write!(
+                text,
+                "[[workload.steps]]\nname = \"{name}\"\nfraction = {part}\nprocessing_time = \"{time} ms\"\n\
+                 accept = \"0.{accept}\"\n",
+            );
+        }
+    }
+    scenario.replace_range(credits.unwrap_or(end)..end, &text);
 }
 
 /// Adds the loss of a supervisor for good, in two of three worlds. Half of these lose all their other faults.

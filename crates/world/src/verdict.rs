@@ -145,6 +145,7 @@ pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -
         ("bytes of its journal", held.journal_bytes as u64, JOURNAL_BYTES_MAX as u64),
         ("lines given up", held.journal_dropped, 0),
         ("refused messages", held.messages_invalid, 0),
+        ("events that were never assigned", held.events_unassigned, 0),
     ];
     check_limits(place, &all)
 }

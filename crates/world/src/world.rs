@@ -492,7 +492,9 @@ impl World {
                 let no_faults = self.active == 0 && self.faults as usize == self.plan.faults.len();
                 if now >= self.plan.stop_at && !no_faults {
                     self.phase = WorldPhase::Stop { since: now, step: 0 };
-                } else if now >= self.plan.stop_at.max(500 * MS) && no_faults {
+                } else if now >= self.plan.stop_at.max(500 * MS).max(self.shared.lock().net.resent_at())
+                    && no_faults
+                {
                     let assigned = verdict::progress(self).assigned;
                     self.phase = WorldPhase::Recover { since: now, assigned };
                 }

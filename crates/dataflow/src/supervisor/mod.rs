@@ -361,6 +361,11 @@ impl<P: FragmentPayload> Supervisor<P> {
         with.chain(self.returned.iter().map(|(event, ..)| (*event, None)))
     }
 
+    /// Returns the number of events of each collector that were taken from it, and that it may still finish.
+    pub fn events_taken(&self) -> impl Iterator<Item = usize> {
+        self.collectors.iter().map(|state| state.taken.len())
+    }
+
     /// Returns the next event to assign.
     pub fn next_event(&self) -> L1Id {
         self.next_event

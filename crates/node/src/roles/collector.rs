@@ -32,6 +32,8 @@ pub struct CollectorNode {
     data: HashMap<L1Id, u64>,
     /// The supervisor's proof of the assignment of each event, for the logger.
     proofs: HashMap<L1Id, Data>,
+    /// Events that have ended. The state machine may still send one of them, so that its proof stays until all is sent.
+    ended: Vec<L1Id>,
     collections: Collections,
     has_loggers: bool,
     units: Option<UnitServer>,
@@ -116,6 +118,7 @@ impl CollectorNode {
             sources,
             data,
             proofs,
+            ended: Vec::new(),
             collections,
             has_loggers,
             units,
@@ -234,6 +237,7 @@ impl RoleNode for CollectorNode {
             },
             _ => (peer, message),
         };
+        let mut answer = None;
         if let (Peer::Readout(readout), Message::Answer { tag, event, payload, .. }) = (peer, &message) {
             let mut bytes = 0;
             for part in payload.parts() {
@@ -247,11 +251,7 @@ impl RoleNode for CollectorNode {
                     }
                 }
             }
-            // A late answer to an event that was given up has no entry here.
-            if let Some(data) = self.data.get_mut(event) {
-                *data += bytes;
-            }
-            self.collections.handle_answer(*event, readout);
+            answer = Some((*event, readout, bytes));
         }
         let assigned = match (peer, &message) {
             (Peer::Supervisor, Message::Assign { event, result, .. }) => {
@@ -261,7 +261,17 @@ impl RoleNode for CollectorNode {
             }
             _ => None,
         };
+        let answers = self.collector.counters().answers;
         self.collector.handle_message(now, peer, message)?;
+        // Not every answer is part of its event: some are to reminders, to requests that were repeated, or to events that were
+        // given up.
+        let is_counted = self.collector.counters().answers > answers;
+        if let Some((event, readout, bytes)) = answer.filter(|_| is_counted) {
+            if let Some(data) = self.data.get_mut(&event) {
+                *data += bytes;
+            }
+            self.collections.handle_answer(event, readout);
+        }
         if let Some((event, proof)) = assigned {
             self.proofs.insert(event, proof);
             self.data.insert(event, 0);
@@ -313,7 +323,14 @@ impl RoleNode for CollectorNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        let (mut peer, mut message) = self.taken.pop_front().or_else(|| self.collector.poll_transmit())?;
+        let Some(next) = self.taken.pop_front().or_else(|| self.collector.poll_transmit()) else {
+            // The process sends before its next input, so that no event was assigned again since its end was recorded.
+            for event in self.ended.drain(..) {
+                self.proofs.remove(&event);
+            }
+            return None;
+        };
+        let (mut peer, mut message) = next;
         if let (Peer::Supervisor, Some(leader)) = (peer, &self.leader) {
             peer = leader.leader().unwrap_or(peer);
         }
@@ -355,7 +372,7 @@ impl RoleNode for CollectorNode {
         };
         if is_over {
             self.data.remove(&event);
-            self.proofs.remove(&event);
+            self.ended.push(event);
             self.collections.forget(event);
         }
         Some((record, data.unwrap_or_default()))
@@ -380,6 +397,8 @@ impl RoleNode for CollectorNode {
             ("events", self.collector.waits().count()),
             ("bytes by event", self.data.len()),
             ("proofs", self.proofs.len()),
+            ("ended events", self.ended.len()),
+            ("polled messages", self.taken.len()),
             ("collections", self.collections.open.len()),
             ("credits used", credits_used as usize),
             ("requests waiting", self.collector.requests_waiting()),
@@ -408,39 +427,4 @@ impl RoleNode for CollectorNode {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::process::ExitStatusExt as _;
-
-    use super::*;
-
-    #[test]
-    fn processors_that_fail_after_the_first_event_of_a_run_are_tried_again() {
-        let folder = std::env::temp_dir().join(format!("fanin-hopeless-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("system.toml");
-        let text = "scenario = \"replay\"\ninsecure = true\n\
-            set = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\", \"live.processors=\\\"timers\\\"\"]\n\
-            [hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-3]:1\"]\ncollectors = [\"c\"]\nloggers = [\"l:1\"]\n";
-        std::fs::write(&path, text).unwrap();
-        let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        let wake: Wake = Arc::new(|| ());
-        let hopeless = |journals: &[(&str, &str)]| {
-            for (name, text) in journals {
-                std::fs::write(folder.join(name), text).unwrap();
-            }
-            CollectorNode::new(&system, 0, &wake).unwrap().hopeless(0, ExitStatus::from_raw(0x100))
-        };
-        let header = "# fanin journal 1 collector-0 epoch-us 5\n";
-        assert!(hopeless(&[("collector-0.journal", header)]).is_permanent(), "before the first event");
-        let line = format!("{header}0 7 received 0\n");
-        let again = hopeless(&[("collector-0.journal", &line)]);
-        assert!(
-            !again.is_permanent() && again.to_string().contains("repeatedly ended before it connected"),
-            "{again}"
-        );
-        // The journal was just put aside.
-        let parts = [("collector-0.journal", header), ("collector-0.00001.journal", &line)];
-        assert!(!hopeless(&parts).is_permanent());
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
-}
+mod tests;

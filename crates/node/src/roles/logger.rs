@@ -191,7 +191,14 @@ impl RoleNode for LoggerNode {
             ("unwritten", self.logger.unwritten()),
             ("held bytes", self.logger.counters().held as usize),
             ("refusals", self.refusals.len()),
+            ("offers", self.logger.offers_waiting()),
+            ("grants", self.logger.events_granted()),
+            ("invalid events", self.store.events_invalid()),
         ]
+    }
+
+    fn events_unassigned(&self) -> u64 {
+        self.unassigned.total
     }
 
     fn measure(&self, _now: Instant, metrics: &Metrics) {

@@ -158,15 +158,15 @@ impl RoleNode for ReadoutNode {
         };
         // The simulated detector delivers an event when it is first requested. A deleted event is not delivered again.
         if let (Peer::Collector(_), Message::Request { event, .. }) = (peer, &message)
-            && self.readout.source().awaits(*event)
+            && self.readout.source_mut().awaits(*event)
         {
-            let bytes = self.readout.source().deliver(*event);
+            let bytes = self.readout.source_mut().deliver(*event);
             if !self.readout.handle_fragments(now, *event, bytes) {
                 tracing::error!(
                     event = event.0,
                     "dropped an event of the detector: too far from the oldest event"
                 );
-                self.readout.source().delete(*event);
+                self.readout.source_mut().delete(*event);
             }
         }
         self.readout.handle_message(now, peer, message)
@@ -213,6 +213,16 @@ impl RoleNode for ReadoutNode {
 
     fn check(&self) {
         self.readout.check_invariants();
+    }
+
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        let events = self.readout.counters().events as usize;
+        vec![
+            ("answers", self.readout.answers_pending()),
+            ("fragments of no event", self.readout.source().events().abs_diff(events)),
+            // Events that nothing clears stay, and are counted apart.
+            ("places of no event", if events == 0 { self.readout.events_spanned() } else { 0 }),
+        ]
     }
 
     fn events_kept(&self) -> u64 {

@@ -16,6 +16,8 @@ use crate::succession::identity_path;
 pub struct SupervisorNode {
     supervisor: Supervisor<Data>,
     proofs: AssignmentProofs,
+    /// The most events that may have been taken from a collector, and that it may still finish.
+    taken_max: usize,
 }
 
 impl SupervisorNode {
@@ -60,7 +62,13 @@ impl SupervisorNode {
             })?;
             supervisor.restore_clears(now, left.uncleared, &left.cleared);
         }
-        Ok(Self { supervisor, proofs: AssignmentProofs::of(system) })
+        // Those that the collector named in its hello, those that it did not name, and those since it was lost again. It
+        // announces its units while fewer than `shipping_max` events are in storage, and each may bring one more.
+        let scenario = system.scenario();
+        let events =
+            2 * u64::from(scenario.collectors.units_per_host) + u64::from(scenario.live.shipping_max);
+        let taken_max = usize::try_from(3 * events).unwrap_or(usize::MAX);
+        Ok(Self { supervisor, proofs: AssignmentProofs::of(system), taken_max })
     }
 }
 
@@ -131,7 +139,12 @@ impl RoleNode for SupervisorNode {
     }
 
     fn tables(&self) -> Vec<(&'static str, usize)> {
-        vec![("outstanding", self.supervisor.outstanding().count())]
+        let taken = self.supervisor.events_taken().map(|events| events.saturating_sub(self.taken_max));
+        vec![
+            ("outstanding", self.supervisor.outstanding().count()),
+            ("uncleared", self.supervisor.uncleared().len()),
+            ("events taken away", taken.sum()),
+        ]
     }
 
     fn measure(&self, now: Instant, metrics: &Metrics) {

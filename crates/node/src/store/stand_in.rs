@@ -32,6 +32,10 @@ impl InvalidEvents {
         *refusals > REFUSALS
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.refusals.len()
+    }
+
     pub(super) fn forget(&mut self, event: L1Id) {
         self.refusals.remove(&event);
     }

@@ -1,5 +1,6 @@
 //! The peers to which a process connects, and its next attempt after it closed a connection itself.
 
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::Peer;
@@ -15,11 +16,13 @@ const REDIAL_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Dialer {
     me: Peer,
     scheduled: Vec<(Instant, Peer)>,
+    /// Peers to which this process connects, by the endpoint's index of the connection.
+    dialed: HashMap<usize, Peer>,
 }
 
 impl Dialer {
     pub(super) fn new(me: Peer) -> Self {
-        Self { me, scheduled: Vec::new() }
+        Self { me, scheduled: Vec::new(), dialed: HashMap::new() }
     }
 
     /// Returns the peers to which this process connects.
@@ -66,5 +69,26 @@ impl Dialer {
         self.scheduled = later;
         let due: Vec<(Instant, Peer)> = due;
         due.into_iter().map(|(_, peer)| peer).collect()
+    }
+
+    /// Notes the connection to a peer, by its index.
+    pub(super) fn handle_dialed(&mut self, connection: usize, peer: Peer) {
+        self.dialed.insert(connection, peer);
+    }
+
+    /// Notes that a connection has ended, and is not tried again.
+    pub(super) fn handle_ended(&mut self, connection: usize) {
+        self.dialed.remove(&connection);
+    }
+
+    /// Returns the peer to which a connection was made; `None` if the peer made the connection.
+    pub(super) fn dialed(&self, connection: usize) -> Option<Peer> {
+        self.dialed.get(&connection).copied()
+    }
+
+    /// Panics if two connections or attempts are to one peer.
+    pub(super) fn check(&self) {
+        let peers: HashSet<Peer> = self.dialed.values().copied().collect();
+        assert_eq!(peers.len(), self.dialed.len(), "a peer is dialled twice: {:?}", self.dialed);
     }
 }

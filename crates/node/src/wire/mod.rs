@@ -18,7 +18,7 @@ mod sharing;
 mod table;
 mod timeouts;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Message, Peer};
@@ -101,8 +101,6 @@ pub struct PeerConnections {
     observer: TcpObserver,
     reach: Reachability,
     refused: RefusedConnections,
-    /// Peers to which this process connects, by the endpoint's index of the connection.
-    dialed: HashMap<usize, Peer>,
     /// The shared window of a DIATCP collector; `None` for other processes.
     sharing: Option<WindowSharing>,
     /// Further inputs from an event of the endpoint that yields several.
@@ -164,7 +162,6 @@ impl PeerConnections {
             observer: TcpObserver::open(system, me)?,
             reach: Reachability::new(system, me, system.machine.now()),
             refused: RefusedConnections::default(),
-            dialed: HashMap::new(),
             sharing: if is_collector { WindowSharing::of(system.scenario()) } else { None },
             pending: VecDeque::new(),
             head: Vec::new(),
@@ -213,7 +210,7 @@ impl PeerConnections {
     fn connect(&mut self, partner: Peer) {
         if let Some(address) = self.system.address(partner).map(str::to_owned) {
             let connection = self.endpoint.connect(&name(partner), address.as_str(), self.options.clone());
-            self.dialed.insert(connection.index(), partner);
+            self.dialer.handle_dialed(connection.index(), partner);
         }
     }
 
@@ -262,9 +259,9 @@ impl PeerConnections {
         &self.counters
     }
 
-    /// Returns the number of connections that were closed because their address connects too often.
-    pub fn connections_too_frequent(&self) -> u64 {
-        self.endpoint.totals().too_frequent
+    /// Returns the counters of the endpoint, those of strangers' connections included.
+    pub fn totals(&self) -> &fanin_message::Counters {
+        self.endpoint.totals()
     }
 
     /// Returns the number of times that TCP's counters could not be written to their file.
@@ -324,14 +321,14 @@ impl PeerConnections {
                 None
             }
             EndpointEvent::Closed { peer: connection, reason, retry, unsent, tcp } => {
+                if retry.is_none() {
+                    self.dialer.handle_ended(connection.index());
+                }
                 let removed = self.table.remove(connection)?;
                 let partner = removed.peer;
                 self.observer.handle_end(partner, removed.was_current, tcp.as_deref());
                 if !removed.was_current {
                     return None;
-                }
-                if retry.is_none() {
-                    self.dialed.remove(&connection.index());
                 }
                 self.forget(partner);
                 self.reach.handle_closed(self.system.machine.now(), partner, reason.to_string());
@@ -348,7 +345,7 @@ impl PeerConnections {
             }
             EndpointEvent::Failed { peer: connection, name, caller, reason, retry } => {
                 tracing::debug!(%reason, ?retry, "no connection");
-                let dialed = self.dialed.get(&connection.index()).copied();
+                let dialed = self.dialer.dialed(connection.index());
                 if let Closed::NoCommonVersion(versions) = &reason {
                     self.counters.no_common_version += 1;
                     if let Some(partner) = dialed.or_else(|| peer(&versions.peer)) {
@@ -365,7 +362,7 @@ impl PeerConnections {
                     self.reach.handle_failed(partner, reason.to_string());
                 }
                 if retry.is_none() {
-                    self.dialed.remove(&connection.index());
+                    self.dialer.handle_ended(connection.index());
                 }
                 None
             }
@@ -554,6 +551,11 @@ impl PeerConnections {
     /// Returns the number of waiting messages, and the memory of received and incomplete messages.
     pub fn held(&self) -> (usize, ReceiveMemory) {
         (self.backlog.len(), self.endpoint.receive_memory())
+    }
+
+    /// Checks the connections that this process makes.
+    pub fn check(&self) {
+        self.dialer.check();
     }
 
     /// Begins to close all connections in order: waiting messages are sent first. [`Self::close_turn`] continues.

@@ -355,7 +355,7 @@ impl Building {
     fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut HostOutbox<BuildingMessage>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];
-            let bytes = readout.source().event_bytes(event);
+            let bytes = readout.source_mut().event_bytes(event);
             assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
             // If that filled its memory, it sends XOFF.
             self.drain(now, Peer::Readout(place as u16), outbox);
