@@ -1,7 +1,7 @@
 //! Certain losses: the least certain backlog against the most that the buffer holds.
 
 use fanin_network::SwitchRole;
-use fanin_scenario::{PauseMode, Scenario, machines};
+use fanin_scenario::{PauseMode, Scenario};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
@@ -56,9 +56,7 @@ pub(crate) fn sure_to_wait(
 /// fragments vary independently.
 fn least_answer(s: &Scenario, system: &SystemFigures) -> Option<Bytes> {
     if s.is_barrier() {
-        let senders = s.workload.senders;
-        let answer = machines::request_size(s).answer(senders - 1, senders);
-        return Some(system.segments.message(answer).buffered);
+        return Some(system.answer.buffered);
     }
     match system.answer_max {
         Some(most) => (most == system.answer.payload).then_some(system.answer.buffered),
@@ -101,8 +99,8 @@ mod tests {
         let s = fanin_scenario::load("incast", &sets.map(str::to_owned)).unwrap().scenario;
         let system = SystemFigures::new(&s, None).unwrap();
         assert_eq!(system.answer_max, Some(Bytes::new(10_001)));
-        let buffered = |bytes| system.segments.message(Bytes::new(bytes)).buffered;
-        assert_eq!(system.answer.buffered, buffered(10_001));
-        assert_eq!(least_answer(&s, &system), Some(buffered(10_000)));
+        assert_eq!(system.payload, Bytes::new(40_003));
+        let smallest = system.segments.message(Bytes::new(10_000)).buffered;
+        assert_eq!((system.answer.buffered, least_answer(&s, &system)), (smallest, Some(smallest)));
     }
 }

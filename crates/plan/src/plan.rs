@@ -136,7 +136,7 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> Result<Plan, PlanErro
     let queues = queues(scenario, &system, &burst, options.quantile);
     let ideal = IdealCase {
         collection_time: system.ideal.clone(),
-        goodput: goodput_ideal(system.payload(), system.ideal.value),
+        goodput: goodput_ideal(system.payload, system.ideal.value),
     };
     let links: Vec<LinkLoad> = link_loads(scenario, &system);
     let mut sections = vec![

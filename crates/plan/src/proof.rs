@@ -133,9 +133,9 @@ fn bytes(value: u128) -> Bytes {
     Bytes::new(u64::try_from(value).unwrap_or(u64::MAX))
 }
 
-/// Returns true if all answers have the same size.
-fn is_fixed(system: &SystemFigures) -> bool {
-    system.answer_max == Some(system.answer.payload)
+/// Returns true if all answers of a host have the same size.
+fn is_fixed(s: &Scenario, system: &SystemFigures) -> bool {
+    s.is_barrier() || system.answer_max == Some(system.answer.payload)
 }
 
 /// Computes the upper bounds of the bytes in flight.
@@ -163,7 +163,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         return Err("event sizes have no upper bound".to_owned());
     };
     let answer = segments.message(if s.is_barrier() {
-        system.answer_bytes
+        answer_max
     } else {
         answer_bytes(system.fragments, answer_max + s.readout.fragment_header * system.fragments)
     });
@@ -172,7 +172,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     // The ends of answers make frames shorter than full ones. If answers have a fixed size of several frames, any two frames of
     // a window hold at least one full payload.
     let window = TECHNIQUES.iter().find_map(|technique| (technique.window_max)(s));
-    if let Some(window) = window.filter(|_| is_fixed(system) && system.answer.segments.get() > 1) {
+    if let Some(window) = window.filter(|_| is_fixed(s, system) && system.answer.segments.get() > 1) {
         let window = u128::from(window);
         data = data.min(flows * window * frame * 2);
         frames = frames.min(flows * window * 2);
@@ -276,7 +276,7 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
 /// each other.
 fn back(s: &Scenario, system: &SystemFigures, all: &InFlight) -> u128 {
     // Small answers have more acknowledgements in relation to their bytes than answers of mean size.
-    if !system.has_uplinks || !is_fixed(system) {
+    if !system.has_uplinks || !is_fixed(s, system) {
         return all.requests + all.acks;
     }
     let ack = u128::from(system.segments.ack_buffered_max());

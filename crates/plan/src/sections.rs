@@ -82,7 +82,7 @@ pub(crate) fn workload(s: &Scenario, system: &SystemFigures) -> Section {
     let mut rows = vec![
         Derived::new(
             "event_payload",
-            system.payload(),
+            system.payload,
             "answers × payload of an answer",
             format!("{answers} × {}", brief(answer.payload)),
             "thesis §4.2.1",

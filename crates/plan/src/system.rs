@@ -61,7 +61,10 @@ pub(crate) enum EventSpread {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SystemFigures {
     pub(crate) segments: SegmentFraming,
-    /// The answer of one host, of mean size: its fragments, in segments with the message's header fields.
+    /// Payload of a whole event of mean size.
+    pub(crate) payload: Bytes,
+    /// The answer of one host, of mean size: its fragments, in segments with the message's header fields. Of a block that does
+    /// not divide evenly, the smallest answer.
     pub(crate) answer: WireMessage,
     /// Bytes of the answer in its connection's stream.
     pub(crate) answer_bytes: Bytes,
@@ -125,8 +128,10 @@ impl SystemFigures {
         if payload.is_zero() {
             return Err(PlanError::Empty);
         }
-        let answer_max =
-            if s.is_barrier() { Some(payload) } else { sizes.and_then(|sizes| sizes.answer_max) };
+        let answer_max = match s.is_barrier() {
+            true => Some(machines::request_size(s).answer(0, s.workload.senders)),
+            false => sizes.and_then(|sizes| sizes.answer_max),
+        };
         let event_max = sizes.and_then(|sizes| sizes.event_max);
         let whole = if s.is_barrier() {
             Collection::round(s, &network, &roles)?
@@ -155,6 +160,7 @@ impl SystemFigures {
         let units = if s.is_barrier() { 1 } else { s.units_total() };
         let mut system = Self {
             segments: framing,
+            payload: if s.is_barrier() { whole.payload } else { payload * answers },
             answer,
             answer_bytes: stream_bytes,
             answer_max,
@@ -213,11 +219,6 @@ impl SystemFigures {
     /// Returns the requests for an event under credits.
     pub(crate) fn requests(&self) -> Requests {
         Requests { per_event: self.answers, fragments: self.fragments, answer: self.answer }
-    }
-
-    /// Returns the payload of a whole event of mean size.
-    pub(crate) fn payload(&self) -> Bytes {
-        self.answer.payload * self.answers
     }
 
     /// Returns the number of hosts that answer in the largest step. Their answers arrive at once.
@@ -289,12 +290,13 @@ fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
     }
 }
 
-/// Returns the payload of one host's answer, and its number of fragments. Of a block that does not divide evenly, the largest
+/// Returns the payload of one host's answer, and its number of fragments. Of a block that does not divide evenly, the smallest
 /// answer.
 fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, u64), PlanError> {
     let fragments = u64::from(s.readout.fragments_per_host);
     if s.is_barrier() {
-        return Ok((machines::request_size(s).answer(0, s.workload.senders), 1));
+        let senders = s.workload.senders;
+        return Ok((machines::request_size(s).answer(senders - 1, senders), 1));
     }
     let Some(sizes) = sizes else {
         let path = s.readout.fragment_size.path().unwrap_or_default().to_owned();
