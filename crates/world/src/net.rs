@@ -114,6 +114,8 @@ struct MachineLink {
     cut_until: u64,
     /// Time from the end of a cut until segments are sent again.
     resend_ns: u64,
+    /// Time at which the last segments that a cut held back are sent again.
+    resent_at: u64,
     extra_ns: u64,
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct WorldNetwork {
 
 impl WorldNetwork {
     pub(crate) fn new(hosts: usize) -> Self {
-        let link = MachineLink { latency_ns: 50_000, cut_until: 0, resend_ns: 0, extra_ns: 0 };
+        let link = MachineLink { latency_ns: 50_000, cut_until: 0, resend_ns: 0, resent_at: 0, extra_ns: 0 };
         let limits =
             EndpointLimits { receive_block_bytes: 128 << 10, outbox_bytes_max: 64 << 20, memory: None };
         Self {
@@ -166,11 +168,12 @@ impl WorldNetwork {
         let link = self.link(from, to);
         link.cut_until = link.cut_until.max(until);
         link.resend_ns = resend_ns;
+        link.resent_at = link.resent_at.max(link.cut_until + resend_ns);
     }
 
     /// Returns the time at which all segments that cuts held back have been sent again and have arrived.
     pub(crate) fn resent_at(&self) -> u64 {
-        self.links.iter().map(|link| link.cut_until + link.resend_ns + link.latency_ns).max().unwrap_or(0)
+        self.links.iter().map(|link| link.resent_at + link.latency_ns).max().unwrap_or(0)
     }
 
     /// Adds `extra_ns` to the latency of one direction; zero ends the delay.
