@@ -14,7 +14,7 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes given to the kernel, headers and the crate's own messages included.
     pub bytes_out: u64,
-    /// Read calls, or completed reads of io_uring.
+    /// Read calls, those without data included, or completed reads of io_uring with data.
     pub reads: u64,
     /// Write calls, or completed writes of io_uring.
     pub writes: u64,

@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const GROWTH_KB_MAX: u64 = 4 << 10;
 /// Bytes of a greeting that a slow connection sends one by one.
 const SLOW_BYTES: u64 = 24;
-/// Read calls for a stranger's connection that sends all at once: its bytes, and its end.
+/// Read calls for a stranger's connection that sends all at once or nothing: its bytes, and its end.
 const READS_MAX: u64 = 2;
 /// Read calls for a message of the system, heartbeats between messages included.
 const MESSAGE_READS_MAX: u64 = 4;

@@ -38,6 +38,9 @@ impl MessageEndpoint {
             return self.starve(index);
         };
         let offered = first.len() + second.len();
+        for counters in [&mut slot.counters, &mut self.totals] {
+            counters.reads += 1;
+        }
         match fd.receive(first, second) {
             Ok(0) => self.handle_end_of_stream(index),
             Ok(bytes) => {
@@ -47,7 +50,6 @@ impl MessageEndpoint {
                 }
                 slot.last_in = self.now;
                 for counters in [&mut slot.counters, &mut self.totals] {
-                    counters.reads += 1;
                     counters.bytes_in += bytes as u64;
                 }
                 self.reading = Some(index);
