@@ -40,6 +40,7 @@ SWITCH_UNIT = ROOT / "deploy" / "switch" / "fanin-switch@.service"
 # The heap of the switch's unit, in which freed memory goes back at once. Buffers of captures that glibc keeps
 # for later would hide a leak, or look like one.
 SWITCH_HEAP = dict(re.findall(r"^Environment=(MALLOC_\w+)=(\d+)$", SWITCH_UNIT.read_text(), re.MULTILINE))
+assert len(SWITCH_HEAP) == 3, f"{SWITCH_UNIT.name} sets {sorted(SWITCH_HEAP)}"
 # Growth that is no leak: processes that were started at other times, and connections that are open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01

@@ -148,7 +148,7 @@ impl Network {
         self.add(Node { name, kind: NodeKind::Host })
     }
 
-    /// Adds a switch with the settings number `like` of [`Self::switches`].
+    /// Adds a switch; `settings` is the place of its settings in [`Self::switches`].
     pub fn add_switch(&mut self, name: String, settings: usize) -> NodeIndex {
         self.add(Node { name, kind: NodeKind::Switch { settings } })
     }

@@ -62,7 +62,7 @@ impl SupervisorNode {
             })?;
             supervisor.restore_clears(now, left.uncleared, &left.cleared);
         }
-        // Those that the collector named in its hello, those that it did not name, and those since it was lost again. It
+        // A collector may keep three sets of events: those named in its hello, others of that time, and those assigned after. It
         // announces its units while fewer than `shipping_max` events are in storage, and each may bring one more.
         let scenario = system.scenario();
         let events =

@@ -77,6 +77,7 @@ fn of_own_process(place: usize) -> String {
         .stderr(Stdio::inherit())
         .output()
         .expect("this program starts");
+    assert!(output.status.success(), "the measurement of row {place} failed");
     // DPDK's own output precedes it.
     String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or("gave no figure").to_owned()
 }

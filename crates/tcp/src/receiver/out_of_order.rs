@@ -66,9 +66,9 @@ impl Default for OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Compresses ACKs: the ACK of data out of order waits for later ones. Returns the time at which one is sent for all, or `None` if this one has
-    /// to be sent now (`__tcp_ack_snd_check`). ACKs wait for a twentieth of the `rtt`. New data can move a range that was not
-    /// reported to the third place of SACK. Then one ACK reports what came before that data, and the data wait for the next
+    /// Compresses ACKs: the ACK of data out of order waits for later ones (`__tcp_ack_snd_check`). Returns the time at which one is
+    /// sent for all, or `None` if this one has to be sent now. ACKs wait for a twentieth of the `rtt`. New data can move an
+    /// unreported range to the third SACK block. Then one ACK goes at once without the new data, which the next ACK reports
     /// (`tcp_sack_compress_send_ack`).
     pub(super) fn compress(
         &mut self,
