@@ -151,6 +151,24 @@ fn queue_max(outcome: &RunOutcome) -> u64 {
     outcome.summary.network.as_ref().and_then(|network| network.queue_bytes_max).expect("a network's figures")
 }
 
+/// ns-3 may close the window until the next ACK of a recovery, also under Swift.
+#[test]
+fn a_window_of_swift_may_close_as_in_ns3() {
+    let sets = [
+        "run.duration=30 ms",
+        "transport.profile=ns3-newreno",
+        "transport.congestion_control=swift",
+        "transport.delayed_ack=false",
+        "transport.rto_min=10 ms",
+        "workload.senders=22",
+        "workload.request_size=69 kB",
+        "tor.buffer=64 kB",
+        "tor.count_in_service=false",
+    ];
+    let sets = owned(&sets);
+    assert_sound(&outcome(&incast(&sets), 49), &sets);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
