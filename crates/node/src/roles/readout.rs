@@ -158,7 +158,7 @@ impl RoleNode for ReadoutNode {
         };
         // The simulated detector delivers an event when it is first requested. A deleted event is not delivered again.
         if let (Peer::Collector(_), Message::Request { event, .. }) = (peer, &message)
-            && self.readout.source_mut().awaits(*event)
+            && self.readout.source().awaits(*event)
         {
             let bytes = self.readout.source_mut().deliver(*event);
             if !self.readout.handle_fragments(now, *event, bytes) {
