@@ -6,6 +6,7 @@ use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
 use crate::places::QueuePlace;
+use crate::proof::is_fixed;
 use crate::queues::part_of;
 use crate::system::SystemFigures;
 use crate::techniques::TECHNIQUES;
@@ -55,17 +56,14 @@ pub(crate) fn sure_to_wait(
 /// Returns the bytes that nearly all answers exceed: the size of fixed answers, or a low quantile of log-normal ones. `None` if
 /// fragments vary independently.
 fn least_answer(s: &Scenario, system: &SystemFigures) -> Option<Bytes> {
-    if s.is_barrier() {
+    if is_fixed(s, system) {
         return Some(system.answer.buffered);
     }
-    match system.answer_max {
-        Some(most) => (most == system.answer.payload).then_some(system.answer.buffered),
-        None => {
-            // One event in a thousand is smaller.
-            let share = libm::exp(-3.1 * system.sigma - system.sigma * system.sigma / 2.0);
-            Some(Bytes::new((system.answer.buffered.get() as f64 * share) as u64))
-        }
-    }
+    system.answer_max.is_none().then(|| {
+        // One event in a thousand is smaller.
+        let share = libm::exp(-3.1 * system.sigma - system.sigma * system.sigma / 2.0);
+        Bytes::new((system.answer.buffered.get() as f64 * share) as u64)
+    })
 }
 
 /// Returns the most bytes that a queue can hold while all others are empty; `None` without a limit.

@@ -134,7 +134,7 @@ fn bytes(value: u128) -> Bytes {
 }
 
 /// Returns true if all answers of a host have the same size.
-fn is_fixed(s: &Scenario, system: &SystemFigures) -> bool {
+pub(crate) fn is_fixed(s: &Scenario, system: &SystemFigures) -> bool {
     s.is_barrier() || system.answer_max == Some(system.answer.payload)
 }
 
