@@ -364,7 +364,7 @@ BUGS = [
     Bug(
         "a-new-log-keeps-its-old-lines",
         f"{NODE}/roles/paired/mod.rs",
-        "                self.changes.push_back(LogChange::Restart);\n",
+        "                self.changes.push_back(LogChange::Restart(position));\n",
         "",
     ),
     Bug(

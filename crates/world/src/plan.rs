@@ -211,7 +211,7 @@ impl WorldPlan {
             faults = succession.draw_faults(&mut own);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         }
-        let is_held = holds_events && !has_standby && collectors > 1;
+        let is_held = holds_events && !is_contest && collectors > 1;
         if is_held {
             faults = draw_cut_collector(&mut own, readouts, collectors, loggers);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
