@@ -428,6 +428,12 @@ BUGS = [
         "            state.outstanding.swap_remove(place);\n            state.taken.push(event);\n",
     ),
     Bug(
+        "events-taken-away-are-never-forgotten",
+        f"{FLOW}/supervisor/mod.rs",
+        "state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();\n",
+        "state.taken.extend(unknown.iter().copied().filter(|event| hello.busy.contains(event)));\n",
+    ),
+    Bug(
         "a-readout-keeps-cleared-fragments",
         f"{NODE}/source.rs",
         "        self.held.remove(&event);\n        self.deleted.insert(event);\n",
