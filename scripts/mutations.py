@@ -364,7 +364,7 @@ BUGS = [
     Bug(
         "a-new-log-keeps-its-old-lines",
         f"{NODE}/roles/paired/mod.rs",
-        "                self.changes.push_back(LogChange::Restart);\n",
+        "                self.changes.push_back(LogChange::Restart(position));\n",
         "",
     ),
     Bug(
@@ -426,6 +426,12 @@ BUGS = [
         f"{FLOW}/supervisor/mod.rs",
         "            state.outstanding.swap_remove(place);\n",
         "            state.outstanding.swap_remove(place);\n            state.taken.push(event);\n",
+    ),
+    Bug(
+        "events-taken-away-are-never-forgotten",
+        f"{FLOW}/supervisor/mod.rs",
+        "state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();\n",
+        "state.taken.extend(unknown.iter().copied().filter(|event| hello.busy.contains(event)));\n",
     ),
     Bug(
         "a-readout-keeps-cleared-fragments",

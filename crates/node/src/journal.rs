@@ -13,7 +13,11 @@
 //!
 //! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
 //! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.
+//!
+//! Two supervisors have copies of one log. Its files begin at the same lines in both copies. These are headers with `at
+//! OFFSET`, in bytes from the beginning of the log, and the unfinished work.
 
+mod files;
 mod line;
 
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -22,9 +26,12 @@ use std::path::{Path, PathBuf};
 use fanin_dataflow::{EventRecord, EventStep};
 use fanin_units::{Duration, Instant};
 
+pub use self::files::follows_deleted;
+use self::files::{EXTENSION, NEW_EXTENSION};
+pub(crate) use self::files::{offset, parts, restore, start_of};
 pub use self::line::JournalLine;
 use self::line::format;
-pub(crate) use self::line::{HEADER, OUTCOMES, outcome_name, parse};
+pub(crate) use self::line::{HEADER, OUTCOMES, header_words, outcome_name, parse};
 use crate::lines;
 pub use crate::lines::EarlierLines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
@@ -53,6 +60,19 @@ pub struct Journal {
     rotation: Rotation,
     /// After a failed rotation: the size of the file at which the next one is tried.
     rotation_again: u64,
+    /// Offset of the file's first byte in the log that two supervisors share; 0 for other journals.
+    start: u64,
+    /// Places in the waiting bytes at which a new file begins.
+    asides: Vec<usize>,
+}
+
+/// Offsets of a journal's file in the log that two supervisors share. Other journals start at 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalSpan {
+    /// Offset of the file's first byte.
+    pub start: u64,
+    /// Offset behind the last committed byte.
+    pub end: u64,
 }
 
 /// Limits of journal rotation (`live.journal_size`, `live.journal_parts`).
@@ -128,8 +148,15 @@ impl Journal {
         sync: bool,
         earlier: &mut impl EarlierLines,
     ) -> io::Result<Self> {
-        let mut is_whole = is_whole();
-        lines::repair(machine, path, sync, |line| is_whole(line).then(|| earlier.take_line(line)).is_some())?;
+        let (mut is_whole, mut start) = (is_whole(), None);
+        lines::repair(machine, path, sync, |line| {
+            let is_whole = is_whole(line);
+            if is_whole {
+                start.get_or_insert_with(|| offset(line).unwrap_or(0));
+                earlier.take_line(line);
+            }
+            is_whole
+        })?;
         let mut file = machine.open(path, OpenMode::ReadWrite)?;
         let good = lines::whole(&mut file)?;
         file.set_len(good)?;
@@ -153,6 +180,8 @@ impl Journal {
             epoch_us,
             rotation: Rotation::default(),
             rotation_again: 0,
+            start: start.unwrap_or(0),
+            asides: Vec::new(),
         })
     }
 
@@ -161,8 +190,8 @@ impl Journal {
         self.header_with("")
     }
 
-    /// Returns the header line with words about unfinished work.
-    fn header_with(&self, open: &str) -> String {
+    /// Returns the header line with words about the log's offset and unfinished work.
+    pub fn header_with(&self, open: &str) -> String {
         let boot = self.boot.as_ref().map_or_else(String::new, |boot| format!(" boot {boot}"));
         format!("{HEADER} {}{boot}{open} epoch-us {}\n", self.process, self.epoch_us)
     }
@@ -172,22 +201,38 @@ impl Journal {
         self.waiting.extend_from_slice(text);
     }
 
+    /// Lets the lines that are added from now on begin a new file. Does nothing if the present file has no line.
+    pub fn put_aside(&mut self) {
+        if self.good > 0 || !self.waiting.is_empty() {
+            self.asides.push(self.waiting.len());
+        }
+    }
+
     /// Returns the number of committed bytes in the file.
     pub fn size(&self) -> u64 {
         self.good
     }
 
-    /// Renames the file to `PROCESS.journal-replaced`, which no audit reads, and begins an empty file. Drops lines that are
-    /// not committed.
+    /// Returns the offsets of the file in the shared log.
+    pub fn span(&self) -> JournalSpan {
+        JournalSpan { start: self.start, end: self.start + self.good }
+    }
+
+    /// Renames the file to `PROCESS.journal-replaced`, which no audit reads, and begins an empty file at offset `start` of the
+    /// shared log. Removes rotated files, and drops lines that are not committed.
     ///
     /// # Errors
-    /// If the file cannot be renamed or created.
-    pub fn restart(&mut self) -> io::Result<()> {
+    /// If a file cannot be renamed, removed or created.
+    pub fn restart(&mut self, start: u64) -> io::Result<()> {
         self.waiting.clear();
+        self.asides.clear();
+        for (_, part) in parts(&self.machine, &self.path)? {
+            self.machine.remove(&part)?;
+        }
         self.machine.rename(&self.path, &self.path.with_extension("journal-replaced"))?;
         self.file = self.machine.open(&self.path, OpenMode::ReadWrite)?;
         lines::sync_folder(&self.machine, &self.path)?;
-        (self.good, self.has_rest, self.rotation_again) = (0, false, 0);
+        (self.start, self.good, self.has_rest, self.rotation_again) = (start, 0, false, 0);
         Ok(())
     }
 
@@ -241,6 +286,58 @@ impl Journal {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        if !self.asides.is_empty() {
+            return self.commit_parts();
+        }
+        self.write_waiting()?;
+        if self.rotation.size > 0 && self.good >= self.rotation.size.max(self.rotation_again) {
+            // A failed rotation loses no committed record.
+            let open = if self.rotation.keep > 0 { open() } else { String::new() };
+            let header = self.header_with(&open);
+            self.rotation_again = match self.prepare(header.as_bytes()).and_then(|file| self.rotate(file)) {
+                Ok(()) => 0,
+                Err(error) => {
+                    tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
+                    self.good.saturating_add(self.rotation.size)
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes the waiting lines of a shared log, with a new file at each place where one begins.
+    ///
+    /// # Errors
+    /// If a file cannot be written or renamed. The process must end then: the next start repairs what was left.
+    fn commit_parts(&mut self) -> io::Result<()> {
+        let mut lines = std::mem::take(&mut self.waiting);
+        let mut behind = Vec::new();
+        for place in std::mem::take(&mut self.asides).into_iter().rev() {
+            behind.push(lines.split_off(place));
+        }
+        self.waiting = lines;
+        self.write_waiting()?;
+        while let Some(lines) = behind.pop() {
+            let prepared = self.prepare(&lines);
+            self.waiting = lines;
+            match prepared {
+                Ok(file) => {
+                    let start = self.start + self.good;
+                    self.rotate(file)?;
+                    self.start = start;
+                    self.waiting.clear();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
+                    self.write_waiting()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the waiting lines to the file.
+    fn write_waiting(&mut self) -> io::Result<()> {
         self.cut_rest()?;
         let written = self
             .file
@@ -254,17 +351,6 @@ impl Journal {
         }
         self.good += self.waiting.len() as u64;
         self.waiting.clear();
-        if self.rotation.size > 0 && self.good >= self.rotation.size.max(self.rotation_again) {
-            // A failed rotation loses no committed record.
-            let open = if self.rotation.keep > 0 { open() } else { String::new() };
-            self.rotation_again = match self.rotate(&open) {
-                Ok(()) => 0,
-                Err(error) => {
-                    tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
-                    self.good.saturating_add(self.rotation.size)
-                }
-            };
-        }
         Ok(())
     }
 
@@ -278,25 +364,28 @@ impl Journal {
         Ok(())
     }
 
-    /// Renames the file, begins a new one with a header, and removes surplus rotated files.
-    fn rotate(&mut self, open: &str) -> io::Result<()> {
-        let parts = parts(&self.machine, &self.path)?;
-        let number = parts.last().map_or(1, |(number, _)| number + 1);
-        let next = self.path.with_extension(NEW_EXTENSION);
-        let header = self.header_with(open);
-        let mut file = self.machine.open(&next, OpenMode::Create)?;
-        file.write_all(header.as_bytes())?;
+    /// Writes the first lines of the next file, under a name of its own, and synchronises both files.
+    fn prepare(&mut self, lines: &[u8]) -> io::Result<PreparedFile> {
+        let mut file = self.machine.open(&self.path.with_extension(NEW_EXTENSION), OpenMode::Create)?;
+        file.write_all(lines)?;
         // A rotated file is not synchronised later: it must survive a loss of power even without `sync`.
         self.file.sync_data()?;
         file.sync_data()?;
+        Ok(PreparedFile { file, size: lines.len() as u64 })
+    }
+
+    /// Renames the file, gives its name to the next one, and removes surplus rotated files.
+    fn rotate(&mut self, next: PreparedFile) -> io::Result<()> {
+        let parts = parts(&self.machine, &self.path)?;
+        let number = parts.last().map_or(1, |(number, _)| number + 1);
         // Between the two renames no file has the plain name. A process that starts at this moment creates the file.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
         if self.machine.exists(&self.path)? {
             self.machine.rename(&self.path, &aside)?;
         }
-        self.machine.rename(&next, &self.path)?;
+        self.machine.rename(&self.path.with_extension(NEW_EXTENSION), &self.path)?;
         lines::sync_folder(&self.machine, &self.path)?;
-        (self.file, self.good) = (file, header.len() as u64);
+        (self.file, self.good) = (next.file, next.size);
         let surplus = match self.rotation.keep {
             0 => 0,
             keep => (parts.len() + 1).saturating_sub(keep as usize),
@@ -308,41 +397,11 @@ impl Journal {
     }
 }
 
-const EXTENSION: &str = "journal";
-const NEW_EXTENSION: &str = "journal-new";
-
-/// Returns the rotated files of a journal with their numbers, the oldest first.
-pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut parts = Vec::new();
-    for entry in machine.list(folder)? {
-        let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let number = name
-            .strip_prefix(stem)
-            .and_then(|rest| rest.strip_prefix('.'))
-            .and_then(|rest| rest.strip_suffix(EXTENSION))
-            .and_then(|rest| rest.strip_suffix('.'));
-        if let Some(number) = number.and_then(|number| number.parse().ok()) {
-            parts.push((number, entry));
-        }
-    }
-    parts.sort();
-    Ok(parts)
-}
-
-/// Returns true if `path` is a rotated file of its process, and the one before it is gone.
-///
-/// # Errors
-/// If the folder cannot be read.
-pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, the rotated ones have.
-    let mut words = name.rsplit('.').skip(1);
-    let (Some(number), Some(process)) = (words.next(), words.next()) else { return Ok(false) };
-    let Ok(number) = number.parse::<u64>() else { return Ok(false) };
-    let parts = parts(machine, &path.with_file_name(format!("{process}.{EXTENSION}")))?;
-    Ok(number > 1 && parts.iter().all(|(other, _)| other + 1 != number))
+/// The next file of a journal, which does not have the journal's name yet.
+#[derive(Debug)]
+struct PreparedFile {
+    file: MachineFile,
+    size: u64,
 }
 
 /// Returns a check that is true for each valid line of a journal, if it sees the lines in their order.
@@ -436,11 +495,6 @@ pub(crate) enum JournalEntry<'a> {
     Header(&'a str),
     /// Record of an event, with its data.
     Record(JournalLine),
-}
-
-/// Returns the words of a header behind a key; none if it does not have the key.
-pub(crate) fn header_words<'a>(header: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
-    header.split_whitespace().skip_while(move |word| *word != key).skip(1)
 }
 
 /// As [`read_on`]; calls `each` for headers, too.

@@ -1,5 +1,6 @@
 //! The interface between a role and the process that drives it, and the errors that end a process.
 
+use std::io;
 use std::path::PathBuf;
 
 use fanin_dataflow::{EventRecord, Message, Peer, Unexpected};
@@ -7,7 +8,7 @@ use fanin_units::Instant;
 
 use crate::config::{Role, System};
 use crate::data::Data;
-use crate::journal::JournalError;
+use crate::journal::{Journal, JournalError, JournalSpan};
 use crate::metrics::Metrics;
 use crate::source::SourceError;
 use crate::unit::client::ProcessorError;
@@ -18,10 +19,37 @@ use crate::wire::WireError;
 pub enum LogChange {
     /// Append whole lines.
     Append(Vec<u8>),
-    /// Append the header of this process, then these lines.
-    Begin(String),
-    /// Put the log aside and begin an empty one.
-    Restart,
+    /// Append the header of this process, then lines.
+    Begin {
+        /// Words of the header about the offset in the log and the unfinished work; empty within a file.
+        words: String,
+        /// Whole lines behind the header.
+        lines: String,
+    },
+    /// Put the file aside: the lines of the changes behind this one begin a new file.
+    PutAside,
+    /// Replace the log by an empty one that begins at this offset.
+    Restart(u64),
+}
+
+impl LogChange {
+    /// Applies the change to a journal. Lines are in its file after the next commit.
+    ///
+    /// # Errors
+    /// If the journal cannot be replaced.
+    pub fn apply(self, journal: &mut Journal) -> io::Result<()> {
+        match self {
+            Self::Append(text) => journal.append(&text),
+            Self::Begin { words, lines } => {
+                let header = journal.header_with(&words);
+                journal.append(header.as_bytes());
+                journal.append(lines.as_bytes());
+            }
+            Self::PutAside => journal.put_aside(),
+            Self::Restart(start) => journal.restart(start)?,
+        }
+        Ok(())
+    }
 }
 
 /// State of a supervisor in a system with a standby.
@@ -72,8 +100,8 @@ pub trait RoleNode {
     fn poll_log(&mut self) -> Option<LogChange> {
         None
     }
-    /// Notes that all changes and records so far are committed. `size` is the size of the journal in bytes.
-    fn handle_committed(&mut self, _now: Instant, _size: u64) {}
+    /// Notes that all changes and records so far are committed. `span` has the offsets of the journal's file.
+    fn handle_committed(&mut self, _now: Instant, _span: JournalSpan) {}
     /// Returns the state of a supervisor in a system with a standby; `None` for other roles and systems.
     fn succession(&self) -> Option<SuccessionState> {
         None
@@ -133,7 +161,7 @@ pub enum ProcessError {
         /// Path of the folder.
         path: PathBuf,
         /// The system's error.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// Another process of this name writes in the folder.
     #[error("{process} runs already in {}: two processes would write the same files", folder.display())]
@@ -149,7 +177,7 @@ pub enum ProcessError {
         /// Path of the file.
         path: PathBuf,
         /// The system's error.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The journal of the process cannot be read.
     #[error(transparent)]
@@ -160,7 +188,7 @@ pub enum ProcessError {
         /// Path of the journal.
         path: PathBuf,
         /// The system's error.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The readout has no fragments to serve.
     #[error(transparent)]
@@ -174,7 +202,7 @@ pub enum ProcessError {
         /// Description of the failure.
         failure: &'static str,
         /// The system's error.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The scenario has more hosts, units or fragments than a role can number.
     #[error(transparent)]

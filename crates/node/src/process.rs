@@ -18,7 +18,7 @@ use crate::lock::ProcessLock;
 use crate::machine::HostMachine;
 use crate::metrics::{self, Metrics};
 use crate::names::{name, process_name};
-use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
+use crate::node::{ProcessError, RoleNode, SuccessionState};
 use crate::resume::UnfinishedWork;
 use crate::roles::{CollectorNode, LogLines, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
 use crate::store::LastAcknowledged;
@@ -132,8 +132,10 @@ pub fn start(
     Ok(match role {
         Role::Supervisor if system.standby.is_some() => {
             let me = if index == 0 { Peer::Supervisor } else { Peer::Standby };
+            let path = system.journal(&name(me));
+            let parts = || LogLines::of_parts(machine, &path);
             let make = |_, log| PairedSupervisor::new(system, me, log, clock.at(machine.now()));
-            Box::new(Process::start(system, me, clock, signals, || Ok(LogLines::default()), make)?)
+            Box::new(Process::start(system, me, clock, signals, parts, make)?)
         }
         Role::Supervisor => {
             let path = system.journal(&name(Peer::Supervisor));
@@ -261,8 +263,8 @@ impl<N: RoleNode> Process<N> {
         let (machine, epoch_us) = (&system.machine, clock.epoch_us());
         // Opening the journal repairs it, and passes its whole lines to `earlier`.
         let journal = if is_shared {
-            // Positions in a shared log are offsets in one file, so it is not rotated.
-            rotation = Rotation::default();
+            // The leader decides where the files of a shared log begin.
+            rotation.size = 0;
             Journal::open_shared(machine, &path, &process, epoch_us, true, &mut earlier)
         } else {
             Journal::open_reading(machine, &path, &process, epoch_us, sync, &mut earlier)
@@ -307,15 +309,7 @@ impl<N: RoleNode> Process<N> {
     /// Writes log changes and records to the journal, and commits them.
     fn record(&mut self) -> Result<(), ProcessError> {
         while let Some(change) = self.node.poll_log() {
-            match change {
-                LogChange::Append(text) => self.journal.append(&text),
-                LogChange::Begin(text) => {
-                    let header = self.journal.header();
-                    self.journal.append(header.as_bytes());
-                    self.journal.append(text.as_bytes());
-                }
-                LogChange::Restart => self.journal.restart().map_err(|error| self.journal_write(error))?,
-            }
+            change.apply(&mut self.journal).map_err(|error| self.journal_write(error))?;
         }
         while let Some((record, data)) = self.node.poll_record() {
             self.metrics.count(&record);
@@ -325,7 +319,7 @@ impl<N: RoleNode> Process<N> {
         match self.journal.commit_with(|| self.node.checkpoint()) {
             Ok(()) => {
                 self.journal_fails = false;
-                self.node.handle_committed(self.clock.at(self.system.machine.now()), self.journal.size());
+                self.node.handle_committed(self.clock.at(self.system.machine.now()), self.journal.span());
             }
             Err(error) if self.node.needs_journal() => return Err(self.journal_write(error)),
             Err(error) => {

@@ -1,14 +1,15 @@
 //! Lists the journals of a run, and chooses between those of a supervisor and its standby.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{EventStep, L1Id};
 
-use crate::journal::{self, JournalError};
+use crate::journal::{self, HEADER, JournalError};
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
+use crate::resume::Resume;
 use crate::succession::{Leadership, TermLine, identity_path};
 
 /// Returns the paths of the files with a wanted name in the folders of one run, sorted by name.
@@ -36,7 +37,7 @@ pub(crate) fn list<'a>(
     Ok(found.into_values().collect())
 }
 
-/// Returns the paths of the journals in `folders`, sorted by name, without the one of the replaced supervisor.
+/// Returns the paths of the journals in `folders`, sorted by name, without those of the replaced supervisor.
 ///
 /// # Errors
 /// If a folder or a supervisor's journal cannot be read, or if two folders have a journal of the same name.
@@ -47,14 +48,14 @@ pub(crate) fn journals(folders: &[&Path]) -> Result<Vec<PathBuf>, JournalError> 
     Ok(paths)
 }
 
-/// Removes the journal of the replaced supervisor from `paths`. The other journal has all records that were acted upon.
-/// Changes nothing if `paths` lacks the journal of the supervisor or of the standby.
+/// Removes the journals of the replaced supervisor from `paths`. The other log has all records that were acted upon.
+/// Changes nothing if `paths` lacks the log of the supervisor or of the standby.
 ///
 /// # Errors
 /// If one of the two cannot be read.
 pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> Result<(), JournalError> {
     if let Some((_, replaced)) = leading_and_replaced(machine, paths)? {
-        paths.remove(replaced);
+        paths.retain(|path| !replaced.iter().any(|(_, file)| file == path));
     }
     Ok(())
 }
@@ -71,10 +72,12 @@ pub(crate) fn never_assigned(
     paths: &[PathBuf],
 ) -> Result<BTreeSet<L1Id>, JournalError> {
     let Some((leading, replaced)) = leading_and_replaced(machine, paths)? else { return Ok(BTreeSet::new()) };
-    let path = &paths[leading];
+    let (Some((_, path)), Some((_, copied_path))) = (leading.last(), replaced.last()) else {
+        return Ok(BTreeSet::new());
+    };
     let io = |error| JournalError::Io { path: path.clone(), error };
     let last = last_term(machine, path).map_err(io)?.0;
-    let identity = identity_path(&paths[replaced]);
+    let identity = identity_path(&plain(copied_path));
     let is_partner = last.is_paired() && machine.exists(&identity).map_err(io)? && {
         let text = machine.read(&identity).map_err(io)?;
         String::from_utf8_lossy(&text).trim().parse() == Ok(last.partner)
@@ -82,8 +85,10 @@ pub(crate) fn never_assigned(
     if !is_partner {
         return Ok(BTreeSet::new());
     }
-    let mut log = BufReader::new(machine.open(path, OpenMode::Read).map_err(io)?);
-    let mut copy = BufReader::new(machine.open(&paths[replaced], OpenMode::Read).map_err(io)?);
+    // Older files of either log may be deleted.
+    let from = leading[0].0.max(replaced[0].0);
+    let mut log = open_at(machine, &leading, from).map_err(io)?;
+    let mut copy = open_at(machine, &replaced, from).map_err(io)?;
     let (mut line, mut copied) = (Vec::new(), Vec::new());
     let (mut is_copied, mut newest, mut events) = (true, None, BTreeSet::new());
     while log.read_until(b'\n', &mut line).map_err(io)? > 0 && line.ends_with(b"\n") {
@@ -93,6 +98,10 @@ pub(crate) fn never_assigned(
             if !is_copied && copied.ends_with(b"\n") {
                 return Ok(BTreeSet::new());
             }
+        }
+        if is_copied && let Some(next) = next_event(&line) {
+            // Events before were assigned in deleted files.
+            newest = newest.max(next.0.checked_sub(1).map(L1Id));
         }
         if let Some(event) = assigned(&line) {
             if is_copied {
@@ -114,25 +123,59 @@ fn assigned(line: &[u8]) -> Option<L1Id> {
     matches!(record.step, EventStep::Assigned { .. }).then_some(record.event)
 }
 
-/// Returns the positions of the two supervisors' journals in `paths`: first the journal with the latest term. `None` if
-/// one of them is missing.
+/// Returns the event that is assigned next, if a line is a header with the unfinished work.
+fn next_event(line: &[u8]) -> Option<L1Id> {
+    let line = std::str::from_utf8(line).ok()?.trim_end();
+    Resume::of_header(line.strip_prefix(HEADER)?)?.next
+}
+
+/// Files of a log with the offsets at which they start, the oldest first.
+type LogFiles = Vec<(u64, PathBuf)>;
+
+/// Returns the path of the present file of a log, from the path of any of its files.
+fn plain(file: &Path) -> PathBuf {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    file.with_file_name(format!("{}.journal", name.split('.').next().unwrap_or_default()))
+}
+
+/// Opens the files of a log as one, from offset `from` on.
+fn open_at(machine: &HostMachine, files: &LogFiles, from: u64) -> io::Result<impl BufRead> {
+    let mut input: Box<dyn Read> = Box::new(io::empty());
+    // Files that end before the offset are behind the last one that starts at it or before.
+    let first = files.iter().rposition(|(start, _)| *start <= from).unwrap_or(0);
+    for (start, path) in &files[first..] {
+        let mut file = machine.open(path, OpenMode::Read)?;
+        file.seek(SeekFrom::Start(from.saturating_sub(*start)))?;
+        input = Box::new(input.chain(file));
+    }
+    Ok(BufReader::new(input))
+}
+
+/// Returns the files of the two supervisors' logs: first the log with the latest term. `None` if one of them is missing.
 fn leading_and_replaced(
     machine: &HostMachine,
     paths: &[PathBuf],
-) -> Result<Option<(usize, usize)>, JournalError> {
-    let find = |name: &str| {
-        let name = format!("{name}.journal");
-        paths.iter().position(|path| path.file_name().is_some_and(|file| *file == *name))
+) -> Result<Option<(LogFiles, LogFiles)>, JournalError> {
+    let find = |process: &str| -> Result<LogFiles, JournalError> {
+        let present = format!("{process}.journal");
+        let is_file = |path: &&PathBuf| plain(path).file_name().is_some_and(|name| *name == *present);
+        let start = |path: &PathBuf| match journal::start_of(machine, path) {
+            Ok(start) => Ok((start, path.clone())),
+            Err(error) => Err(JournalError::Io { path: path.clone(), error }),
+        };
+        // Numbers sort before the name of the present file.
+        paths.iter().filter(is_file).map(start).collect()
     };
-    let (Some(first), Some(second)) = (find("supervisor"), find(STANDBY)) else { return Ok(None) };
-    // With equal terms, the longer journal leads: the other one is its start.
-    let rank = |place: usize| {
-        let path = &paths[place];
+    let (first, second) = (find("supervisor")?, find(STANDBY)?);
+    // With equal terms, the longer log leads: the other one is its start.
+    let rank = |files: &LogFiles| {
+        let Some((start, path)) = files.last() else { return Ok(None) };
         let (last, bytes) =
             last_term(machine, path).map_err(|error| JournalError::Io { path: path.clone(), error })?;
-        Ok((last.term, bytes))
+        Ok(Some((last.term, start + bytes as u64)))
     };
-    Ok(Some(if rank(first)? >= rank(second)? { (first, second) } else { (second, first) }))
+    let (Some(one), Some(other)) = (rank(&first)?, rank(&second)?) else { return Ok(None) };
+    Ok(Some(if one >= other { (first, second) } else { (second, first) }))
 }
 
 /// Returns the highest term in a journal, and the size of the journal in bytes.

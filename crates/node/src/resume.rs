@@ -45,6 +45,13 @@ impl Resume {
         })
     }
 
+    /// Returns true if this state has the same work as `read`, and at least its cleared events. Files with the older ones may be
+    /// deleted.
+    pub(crate) fn goes_on_from(&self, read: &Self) -> bool {
+        let work = |one: &Self| (one.next, one.outstanding.clone(), one.uncleared.clone());
+        work(self) == work(read) && self.cleared.ends_with(&read.cleared)
+    }
+
     /// Parses the words of a journal's header; `None` if it names no unfinished work.
     pub(crate) fn of_header(header: &str) -> Option<Self> {
         let mut words = header_words(header, "open");

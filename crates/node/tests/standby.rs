@@ -9,6 +9,7 @@ use common::System as LaunchedSystem;
 use common::hang_guard::HangGuard;
 use common::pair::{NEW, OLD, Pair, SCENARIO, patient};
 use fanin_dataflow::EventStep;
+use fanin_node::audit::{AuditScope, audit};
 use fanin_node::config::Role;
 use fanin_node::journal;
 use fanin_node::launch::{Loopback, Placement};
@@ -42,6 +43,65 @@ fn a_standby_goes_on_without_the_supervisor() {
     let folder = pair.folder.clone();
     let audited = pair.finish(&[&folder]);
     assert!(audited.totals.assigned > 200, "{audited:?}");
+}
+
+/// Returns the highest L1 ID that the present journal of a supervisor assigns.
+fn newest(pair: &Pair, process: &str) -> u64 {
+    let text = pair.text(process);
+    let line = text.lines().rfind(|line| line.contains(" assigned "));
+    line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn the_journals_of_two_supervisors_are_bounded() {
+    let scenario = SCENARIO.replace("drain =", "journal_size = \"8 kB\"\njournal_parts = 2\ndrain =");
+    let mut pair = Pair::start_with("bounded", &scenario, NEW);
+    // Each has deleted its first journal, which assigned event 0.
+    let has_deleted = |pair: &Pair, process: &str| {
+        let file = |number: u32| pair.folder.join(format!("{process}.{number:05}.journal"));
+        (2..1000).any(|number| file(number).exists()) && !file(1).exists()
+    };
+    pair.wait("deleting", |pair| has_deleted(pair, "supervisor") && has_deleted(pair, "standby"));
+    pair.wait_paired();
+    // The standby takes over, and goes on deleting. The disk of the first supervisor is lost.
+    pair.end(Role::Supervisor, 0, Signal::KILL);
+    let before = newest(&pair, "standby");
+    pair.wait("assigning again", |pair| newest(pair, "standby") > before + 300);
+    let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "journal");
+    let files = |pair: &Pair, process: &str| -> Vec<(String, u64)> {
+        let entries = std::fs::read_dir(&pair.folder).unwrap().map(|entry| entry.unwrap());
+        let of = entries.filter(|entry| is_journal(&entry.path()));
+        let of = of.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()));
+        of.filter(|(name, _)| name.starts_with(process)).collect()
+    };
+    for (name, _) in files(&pair, "supervisor") {
+        std::fs::remove_file(pair.folder.join(name)).unwrap();
+    }
+    std::fs::remove_file(pair.folder.join("supervisor.log-identity")).unwrap();
+    // It begins in the middle of the log, and leads in its turn.
+    pair.spawn(Role::Supervisor, 0);
+    pair.wait_paired();
+    pair.end(Role::Supervisor, 1, Signal::KILL);
+    let before = newest(&pair, "supervisor");
+    pair.wait("assigning once more", |pair| newest(pair, "supervisor") > before + 100);
+    pair.spawn(Role::Supervisor, 1);
+    pair.wait_paired();
+    pair.end_all();
+    for process in ["supervisor", "standby"] {
+        let files = files(&pair, process);
+        assert!(files.len() <= 3 && files.iter().all(|(_, bytes)| *bytes < 32_000), "{files:?}");
+    }
+    let (folder, data) = (pair.folder.clone(), pair.folder.join("data"));
+    let scope = AuditScope {
+        folders: &[&folder],
+        data: &[&data],
+        loggers: true,
+        assigned_min: before,
+        deletes_journals: true,
+    };
+    let audited = audit(&scope).unwrap_or_else(|finding| panic!("{}: {finding}", folder.display()));
+    assert!(audited.unproven > 0 && audited.totals.assigned > 0, "{audited:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

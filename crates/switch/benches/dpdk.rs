@@ -28,19 +28,15 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+mod eal;
 mod memif;
 mod peers;
 
-/// Huge pages need no file system in memory.
-fn pages() -> &'static str {
-    if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" }
-}
+use eal::pages;
 
 /// Arguments of every DPDK process, without its devices.
 fn common_arguments() -> Vec<String> {
-    ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci", pages()]
-        .map(str::to_owned)
-        .into()
+    eal::arguments(256)
 }
 
 fn arguments() -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Worlds in which an event outlives the journal that has its assignment.
+//! Worlds in which one collector keeps its events: they outlive the journals with their assignments, or are taken from it.
 
 use fanin_dataflow::Random;
 
@@ -8,6 +8,8 @@ use crate::verdict;
 use crate::world::World;
 
 const MS: u64 = 1_000_000;
+/// Ends of a collector, each of which may cost it all its events.
+const KILLS: u64 = 7;
 
 /// Draws faults that replace all others. One collector of several is cut from all loggers, so that its accepted events stay
 /// unfinished. The others go on, and fill the supervisor's journals until those with the assignments are deleted. Then
@@ -31,6 +33,35 @@ pub(crate) fn draw_cut_collector(
     if between(random, 1, 2) == 1 {
         faults.push(kill(between(random, killed, until), collector));
     }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// Draws faults that replace all others. One collector of several is cut from all loggers, so that its accepted events fill its
+/// units and its storage. It is killed again and again. Each time it forgets its events, and they are taken from it.
+pub(crate) fn draw_killed_collector(
+    random: &mut Random,
+    readouts: u64,
+    collectors: u64,
+    loggers: u64,
+) -> Vec<PlannedFault> {
+    let collector = (readouts + between(random, 1, collectors)) as Host;
+    let from = between(random, 100 * MS, 400 * MS);
+    let (mut faults, mut at, mut pause) = (Vec::new(), from, 100 * MS);
+    for _ in 0..KILLS {
+        at += between(random, 500 * MS, 900 * MS);
+        faults.push(PlannedFault { at, until: at + MS, kind: InjectedFault::Kill(collector) });
+        // The launcher waits longer before each start.
+        at += pause;
+        pause = (2 * pause).min(2000 * MS);
+    }
+    let first = readouts + collectors + 1;
+    let cut = |logger| InjectedFault::Cut(collector, logger as Host);
+    faults.extend((first..first + loggers).map(|logger| PlannedFault {
+        at: from,
+        until: at,
+        kind: cut(logger),
+    }));
     faults.sort_by_key(|fault| fault.at);
     faults
 }
@@ -63,5 +94,28 @@ mod tests {
             }
         }
         assert!(played >= 5 && 2 * deleted > played, "{deleted} of {played}");
+    }
+
+    /// More events are taken from one collector than its supervisor may remember, so that forgotten ones must not stay.
+    #[test]
+    fn a_killed_collector_loses_more_events_than_its_supervisor_may_keep() {
+        let (mut played, mut exceeding) = (0, Vec::new());
+        for seed in 0..600 {
+            let mut world = World::new(seed);
+            let is_kill = |fault: &&PlannedFault| matches!(fault.kind, InjectedFault::Kill(_));
+            if !world.plan.is_held || world.plan.faults.iter().filter(is_kill).count() < KILLS as usize {
+                continue;
+            }
+            world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+            let loaded = fanin_scenario::load_text("world.toml", &world.plan.scenario, &[]).unwrap();
+            let scenario = &loaded.scenario;
+            let events = 2 * scenario.collectors.units_per_host + scenario.live.shipping_max;
+            played += 1;
+            if world.seen.taken_most() > 3 * events as usize {
+                exceeding.push(seed);
+            }
+        }
+        eprintln!("{exceeding:?} of {played} worlds");
+        assert!(played >= 5 && !exceeding.is_empty(), "{exceeding:?} of {played}");
     }
 }

@@ -10,7 +10,7 @@ use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::machine::HostMachine;
 use fanin_scenario::Loaded;
 
-use crate::held::draw_cut_collector;
+use crate::held::{draw_cut_collector, draw_killed_collector};
 use crate::rivals::SuccessionPlaces;
 use crate::shared::{Host, between};
 
@@ -211,9 +211,10 @@ impl WorldPlan {
             faults = succession.draw_faults(&mut own);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         }
-        let is_held = holds_events && !has_standby && collectors > 1;
+        let is_held = holds_events && !is_contest && collectors > 1;
         if is_held {
-            faults = draw_cut_collector(&mut own, readouts, collectors, loggers);
+            let draw = if between(&mut own, 1, 3) == 1 { draw_killed_collector } else { draw_cut_collector };
+            faults = draw(&mut own, readouts, collectors, loggers);
             stop_at = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         }
         let mut limits = EndpointLimits {

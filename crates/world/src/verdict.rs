@@ -236,6 +236,8 @@ pub(crate) struct EventProgress {
     /// The event that is assigned next.
     pub(crate) assigned: u64,
     completed: BTreeSet<u64>,
+    /// Events that were taken from a collector: the collector, the time in picoseconds since 1970, and the event.
+    taken: BTreeSet<(u16, u128, u64)>,
 }
 
 impl EventProgress {
@@ -243,6 +245,13 @@ impl EventProgress {
     #[cfg(test)]
     pub(crate) fn finished(&self) -> usize {
         self.completed.len()
+    }
+
+    /// Returns the most events that were taken from one collector.
+    #[cfg(test)]
+    pub(crate) fn taken_most(&self) -> usize {
+        let of = |collector| self.taken.iter().filter(|(from, ..)| *from == collector).count();
+        self.taken.iter().map(|(from, ..)| of(*from)).max().unwrap_or(0)
     }
 
     /// Returns the assigned events that were not finished.
@@ -274,7 +283,11 @@ pub(crate) fn progress_since(world: &World, mut progress: EventProgress) -> Even
     let supervisors = world.folders().into_iter().filter(|(place, ..)| place.role == Role::Supervisor);
     for path in supervisors.flat_map(|(_, folder, _)| journals(&machine, &folder)) {
         // A journal that cannot be read is a finding of the audit.
-        let _ = journal::read_on(&machine, &path, |_, line| match line.record.step {
+        let _ = journal::read_on(&machine, &path, |epoch_us, line| match line.record.step {
+            EventStep::Reassigned { from } => {
+                let at = u128::from(epoch_us) * 1_000_000 + u128::from(line.record.at.get());
+                progress.taken.insert((from, at, line.record.event.0));
+            }
             EventStep::Assigned { .. } => progress.assigned = progress.assigned.max(line.record.event.0 + 1),
             EventStep::Completed { .. } => {
                 progress.completed.insert(line.record.event.0);

@@ -38,10 +38,12 @@ impl MessageEndpoint {
             return self.starve(index);
         };
         let offered = first.len() + second.len();
+        let received = fd.receive(first, second);
         for counters in [&mut slot.counters, &mut self.totals] {
             counters.reads += 1;
+            counters.bytes_in += received.unwrap_or(0) as u64;
         }
-        match fd.receive(first, second) {
+        match received {
             Ok(0) => self.handle_end_of_stream(index),
             Ok(bytes) => {
                 self.assembler.filled(&mut slot.partial, bytes);
@@ -49,9 +51,6 @@ impl MessageEndpoint {
                     fd.renew(&slot.options.socket);
                 }
                 slot.last_in = self.now;
-                for counters in [&mut slot.counters, &mut self.totals] {
-                    counters.bytes_in += bytes as u64;
-                }
                 self.reading = Some(index);
                 self.more = bytes == offered;
                 self.note_read(index, bytes);

@@ -15,6 +15,11 @@ pub(crate) const OUTCOMES: [(Outcome, &str); 4] = [
 ];
 const STREAMS: [(EventStream, &str); 2] = [(EventStream::Physics, "physics"), (EventStream::Debug, "debug")];
 
+/// Returns the words of a header behind a key; none if it does not have the key.
+pub(crate) fn header_words<'a>(header: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
+    header.split_whitespace().skip_while(move |word| *word != key).skip(1)
+}
+
 /// Returns the name of an outcome in journals, metrics and explanations.
 pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     word(&OUTCOMES, &outcome)

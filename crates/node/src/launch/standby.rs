@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
 use super::{LiveSystem, Placement};
+use crate::journal;
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::name;
 use crate::succession::{Leadership, TermLine};
@@ -22,14 +23,19 @@ pub struct StandbyTerms {
 }
 
 impl StandbyTerms {
-    /// Reads the terms from the journals of both supervisors.
+    /// Reads the terms from the journals of both supervisors, as far as their files are kept.
     ///
     /// # Errors
     /// If a journal cannot be read. A journal that does not exist has no terms.
     pub fn read(journals: &[&Path]) -> io::Result<Self> {
         let mut terms: BTreeMap<u64, Leadership> = BTreeMap::new();
+        let mut files = Vec::new();
         for path in journals.iter().filter(|path| path.exists()) {
-            let mut input = BufReader::new(HostMachine::Real.open(path, OpenMode::Read)?);
+            files.extend(journal::parts(&HostMachine::Real, path)?.into_iter().map(|(_, part)| part));
+            files.push(path.to_path_buf());
+        }
+        for path in files {
+            let mut input = BufReader::new(HostMachine::Real.open(&path, OpenMode::Read)?);
             let mut line = Vec::new();
             while input.read_until(b'\n', &mut line)? > 0 {
                 if let Some(TermLine::Leads(one)) = TermLine::parse(&line) {

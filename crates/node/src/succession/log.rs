@@ -2,12 +2,11 @@
 //!
 //! The two journals are copies of one log: equal bytes up to the offset at which the leader was lost. The line `# fanin
 //! leads TERM LEADER LOG PARTNER` records a decided term. `# fanin pairs …` records a pairing that may be decided later.
+//! Each file of the log repeats the latest term, as older files may be deleted.
 
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::Leadership;
-use crate::machine::{HostMachine, OpenMode};
 
 const LEADS: &str = "# fanin leads ";
 const PAIRS: &str = "# fanin pairs ";
@@ -44,13 +43,4 @@ impl TermLine {
 /// Returns the path of the file with the identity of a journal's log. A journal without this file was never shared.
 pub(crate) fn identity_path(journal: &Path) -> PathBuf {
     journal.with_extension("log-identity")
-}
-
-/// Reads the bytes of a file from offset `from` up to offset `to`.
-pub(crate) fn read_part(machine: &HostMachine, path: &Path, from: u64, to: u64) -> io::Result<Vec<u8>> {
-    let mut file = machine.open(path, OpenMode::Read)?;
-    file.seek(SeekFrom::Start(from))?;
-    let mut text = vec![0; (to - from) as usize];
-    file.read_exact(&mut text)?;
-    Ok(text)
 }

@@ -62,8 +62,12 @@ pub enum SuccessionMessage {
         /// The last term in the follower's log; 0 without one.
         term: u64,
     },
-    /// Leader to follower: begin an empty log, because the follower's log is not the start of the leader's.
-    Restart,
+    /// Leader to follower: begin an empty log. The follower's log is not the start of the leader's, or the leader has deleted
+    /// the lines behind it.
+    Restart {
+        /// Offset at which the leader's oldest file starts: 0 while nothing is deleted.
+        position: u64,
+    },
     /// Follower to leader: the follower is stopping, and the leader must lead alone.
     Leaves,
     /// Leader to follower: whole lines of the log.
@@ -107,7 +111,9 @@ impl SuccessionMessage {
             Self::Refused { term, ballot } => put(7, &[*term, *ballot]),
             Self::Learned(one) => put(8, &of(one)),
             Self::Follow { log, position, term } => put(9, &[*log, *position, *term]),
-            Self::Restart => put(10, &[]),
+            // An earlier release knows only the beginning of a log.
+            Self::Restart { position: 0 } => put(10, &[]),
+            Self::Restart { position } => put(15, &[*position]),
             Self::Leaves => put(13, &[]),
             Self::Abstains { term } => put(14, &[*term]),
             Self::Log { term, position, text } => {
@@ -144,7 +150,8 @@ impl SuccessionMessage {
             7 => Self::Refused { term: next()?, ballot: next()? },
             8 => Self::Learned(one(&mut next)?),
             9 => Self::Follow { log: next()?, position: next()?, term: next()? },
-            10 => Self::Restart,
+            10 => Self::Restart { position: 0 },
+            15 => Self::Restart { position: next()? },
             11 => {
                 let (term, position) = (next()?, next()?);
                 return Some(Self::Log { term, position, text: rest.to_vec() });

@@ -44,7 +44,7 @@ mod witness;
 use std::fmt;
 
 pub use log::TermLine;
-pub(crate) use log::{identity_path, read_part};
+pub(crate) use log::identity_path;
 pub use message::SuccessionMessage;
 pub use proposer::Proposer;
 pub use witness::Witness;

@@ -4,6 +4,9 @@
 //! DPDK starts once in a process, so that each row is measured by a process of its own. With FANIN_HUGEPAGES=1 they use huge pages
 //! (set /proc/sys/vm/nr_hugepages to 800 first).
 
+#[path = "../eal/mod.rs"]
+mod eal;
+
 use std::process::{Command, Stdio};
 
 use fanin_switch::DpdkPorts;
@@ -21,11 +24,7 @@ pub(crate) fn is_asked() -> bool {
 /// A switch over null devices, which copy all payloads as network cards do by DMA.
 fn device(ports: usize, bytes: usize, tag: Option<u16>) -> Device<DpdkPorts> {
     let mut config = config(ports, tag);
-    let pages = if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" };
-    config.dpdk.arguments =
-        ["-m", "512", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci", pages]
-            .map(str::to_owned)
-            .into();
+    config.dpdk.arguments = eal::arguments(512);
     for (number, port) in config.port.iter_mut().enumerate() {
         let name = format!("net_null{number}");
         config.dpdk.arguments.push(format!("--vdev={name},size={},copy=1", bytes - FCS));

@@ -1,8 +1,10 @@
-//! Time for which assignment stops when a supervisor is lost for good, in simulated time.
+//! Two supervisors: the time for which assignment stops when one is lost for good, and the size of their journals.
+
+use std::path::Path;
 
 use fanin_dataflow::EventStep;
 use fanin_node::config::Role;
-use fanin_node::journal::read_on;
+use fanin_node::journal::{follows_deleted, read_on};
 use fanin_units::Duration;
 
 use crate::plan::{InjectedFault, PlannedFault, ProcessPlace};
@@ -29,7 +31,8 @@ fn play(has_power: bool) -> (u32, u64) {
     let (mut takeovers, mut longest) = (0, 0);
     for seed in 0..200 {
         let mut world = World::new(seed);
-        if !world.plan.has_standby() {
+        // The longest stop is read from all journals.
+        if !world.plan.has_standby() || world.plan.deletes_journals {
             continue;
         }
         let at = (2_000 + 7 * seed) * MS;
@@ -62,4 +65,40 @@ fn a_takeover_stops_assignment_for_less_than_3_s() {
     let (takeovers, longest_of_process) = play(true);
     eprintln!("{takeovers} dead processes: {} ms at most", longest_of_process / MS);
     assert!(takeovers > 50 && longest_of_process < longest, "{takeovers}, {longest_of_process} ns");
+}
+
+/// The two keep the newest closed journals (`live.journal_parts`), and their present ones stay small.
+#[test]
+fn journals_of_two_supervisors_are_bounded() {
+    let (mut logs, mut deleted, mut largest) = (0, 0, 0);
+    for seed in 0..400 {
+        let mut world = World::new(seed);
+        let plan = &world.plan;
+        if !plan.has_standby() || !plan.deletes_journals || !plan.scenario.contains("journal_size = \"2 kB\"")
+        {
+            continue;
+        }
+        world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        let machine = world.audit_machine();
+        for (place, folder, _) in world.folders() {
+            if place.role != Role::Supervisor {
+                continue;
+            }
+            let name = fanin_node::names::process_name(place.role, place.index);
+            let is_closed = |path: &Path| {
+                let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+                file.starts_with(&format!("{name}.0")) && file.ends_with(".journal")
+            };
+            let closed = machine.list(&folder).unwrap().iter().filter(|path| is_closed(path)).count();
+            // The power may fail before the oldest file is deleted.
+            assert!(closed <= 5, "seed {seed}: {closed} closed journals of {name}");
+            let path = folder.join(format!("{name}.journal"));
+            largest = largest.max(machine.read(&path).unwrap().len());
+            logs += 1;
+            deleted += u32::from(follows_deleted(&machine, &path).unwrap() || closed > 0);
+        }
+    }
+    eprintln!("{deleted} of {logs} logs have several files, {largest} B at most");
+    assert!(logs >= 20 && 2 * deleted > logs, "{deleted} of {logs}");
+    assert!(largest < 8_000, "{largest} B");
 }

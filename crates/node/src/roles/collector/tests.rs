@@ -40,14 +40,7 @@ fn building(system: &System, proof: &[u8]) -> CollectorNode {
 
 #[test]
 fn processors_that_fail_after_the_first_event_of_a_run_are_tried_again() {
-    let folder = std::env::temp_dir().join(format!("fanin-hopeless-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("system.toml");
-    let text = "scenario = \"replay\"\ninsecure = true\n\
-        set = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\", \"live.processors=\\\"timers\\\"\"]\n\
-        [hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-3]:1\"]\ncollectors = [\"c\"]\nloggers = [\"l:1\"]\n";
-    std::fs::write(&path, text).unwrap();
-    let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let (system, folder) = system("hopeless", "");
     let wake: Wake = Arc::new(|| ());
     let hopeless = |journals: &[(&str, &str)]| {
         for (name, text) in journals {

@@ -1,12 +1,12 @@
 //! A supervisor that leads: it sends its log to the follower, pairs with it, and gives it up.
 
-use std::io::{Read, Seek, SeekFrom};
-
 use fanin_units::{Duration, Instant};
 
 use super::PairedSupervisor;
-use crate::machine::OpenMode;
-use crate::node::{LogChange, RoleNode};
+use super::files::{self, LogReader};
+use super::follower::Follower;
+use crate::journal::JournalSpan;
+use crate::node::{LogChange, ProcessError, RoleNode};
 use crate::resume::resume_on;
 use crate::roles::SupervisorNode;
 use crate::succession::{Leadership, SuccessionMessage, TermLine};
@@ -30,7 +30,7 @@ impl PairedSupervisor {
         if cfg!(debug_assertions)
             && let Ok(read) = resume_on(&self.system.machine, &self.path)
         {
-            assert_eq!(left, read, "the work that the journal leaves");
+            assert!(left.goes_on_from(&read), "the journal leaves {read:?}, the log {left:?}");
         }
         match SupervisorNode::continuing(&self.system, left, now) {
             Ok(lead) => self.lead = Some(Box::new(lead)),
@@ -39,7 +39,7 @@ impl PairedSupervisor {
                 return;
             }
         }
-        (self.follower, self.reader, self.acknowledged) = (None, None, 0);
+        (self.follower, self.reader, self.acknowledged) = (None, LogReader::default(), 0);
         (self.partner_since, self.waiting_since, self.wants_turn) = (now, None, true);
         let leads = SuccessionMessage::Leads(self.known);
         for peer in self.peers.clone() {
@@ -61,12 +61,12 @@ impl PairedSupervisor {
             && follower.shipped.saturating_sub(follower.held) < ON_WAY_MAX
         {
             let from = follower.shipped;
-            let text = match self.read(from, size) {
+            let text = match self.reader.read(&self.system.machine, &self.path, (from, size), CHUNK) {
                 Ok(text) if !text.is_empty() => text,
                 Ok(_) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read the log for the other supervisor; trying again");
-                    self.reader = None;
+                    self.reader = LogReader::default();
                     return;
                 }
             };
@@ -78,18 +78,51 @@ impl PairedSupervisor {
         }
     }
 
-    /// Reads whole lines of the log from offset `from` on, up to offset `to` and at most [`CHUNK`] bytes.
-    fn read(&mut self, from: u64, to: u64) -> std::io::Result<Vec<u8>> {
-        let mut reader = match self.reader.take() {
-            Some(reader) => reader,
-            None => self.system.machine.open(&self.path, OpenMode::Read)?,
+    /// Handles the request of the other supervisor, which has `position` bytes of a log with the last term `term`.
+    pub(super) fn handle_follow(&mut self, now: Instant, log: u64, position: u64, term: u64) {
+        let kept = match files::list(&self.system.machine, &self.path) {
+            Ok(files) => files.first().map_or(0, |(start, _)| *start),
+            Err(error) => {
+                self.failure = Some(ProcessError::JournalWrite { path: self.path.clone(), error });
+                return;
+            }
         };
-        reader.seek(SeekFrom::Start(from))?;
-        let mut text = vec![0; (to - from).min(CHUNK) as usize];
-        reader.read_exact(&mut text)?;
-        self.reader = Some(reader);
-        text.truncate(text.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1));
-        Ok(text)
+        if self.log.begins_with(position, term, kept) {
+            self.follower = Some(Follower { log, shipped: position, held: position });
+            self.handle_held(now, log, position);
+        } else {
+            self.follower = None;
+            self.say(self.other(), &SuccessionMessage::Restart { position: kept });
+        }
+    }
+
+    /// Puts the file of the log aside once it has its maximum size, if closed files are deleted. The first lines of the next file
+    /// replace all before them: the unfinished work and the latest term. The files of a follower begin at the same lines.
+    pub(super) fn begin_file(&mut self, span: JournalSpan) {
+        let live = &self.system.scenario().live;
+        let bytes = span.end - span.start;
+        if live.journal_parts == 0 || live.journal_size.get() == 0 || bytes < live.journal_size.get() {
+            return;
+        }
+        // Every line before is on disk, and no pairing may be decided whose line would be deleted.
+        let is_settled = self.changes.is_empty()
+            && self.log.known() == self.known
+            && self.log.pairing(self.known).is_none();
+        // The other supervisor has all before this file. Its log ends in a file that is kept here.
+        let has_older = self.follower.is_none_or(|follower| follower.held >= span.start)
+            && self.partner().is_none_or(|_| self.acknowledged >= span.start);
+        if !is_settled || !has_older {
+            return;
+        }
+        let words = self.log.work().to_words();
+        // Nothing was ever assigned, or the unfinished work would fill the next file or a message.
+        if words.is_empty() || words.len() as u64 > CHUNK.min(bytes) / 2 {
+            return;
+        }
+        self.changes.push_back(LogChange::PutAside);
+        let lines = TermLine::Leads(self.known).to_text();
+        self.changes.push_back(LogChange::Begin { words: format!(" at {}{words}", span.end), lines });
+        self.wants_turn = true;
     }
 
     /// Begins a pairing with a follower that lacks few bytes. Proposes the pairing once the follower has its line on disk.

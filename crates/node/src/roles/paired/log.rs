@@ -1,20 +1,25 @@
 //! One supervisor's copy of the log that two supervisors share.
 
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
 use fanin_dataflow::EventRecord;
 
+use super::files::LogReader;
 use crate::journal::{self, EarlierLines, HEADER};
-use crate::machine::HostMachine;
-use crate::node::ProcessError;
+use crate::machine::{HostMachine, OpenMode};
+use crate::node::{LogChange, ProcessError};
 use crate::resume::{Resume, UnfinishedWork};
-use crate::succession::{Leadership, TermLine, identity_path, read_part};
+use crate::succession::{Leadership, TermLine, identity_path};
 
-/// State of the log of one supervisor: its identity, its size, its terms and its unfinished work.
+/// State of the log of one supervisor: its identity, its size, its terms and its unfinished work. Sizes and places are
+/// offsets from the beginning of the log, deleted files included.
 #[derive(Debug)]
 pub(super) struct SharedLog {
     id: u64,
+    /// Offset of the first byte that was read or written here: older files were deleted before.
+    start: u64,
     /// Bytes on disk.
     size: u64,
     /// Bytes on disk and bytes that wait for the next commit.
@@ -37,7 +42,29 @@ pub struct LogLines(Result<SharedLog, ProcessError>);
 
 impl Default for LogLines {
     fn default() -> Self {
-        Self(Ok(SharedLog::empty(0)))
+        Self(Ok(SharedLog::empty(0, 0)))
+    }
+}
+
+impl LogLines {
+    /// Reads the closed files of a log. The lines of the present file follow them. Completes or undoes a change of files that the
+    /// end of the process has interrupted.
+    ///
+    /// # Errors
+    /// If a file cannot be read or renamed, or a line is no record.
+    pub fn of_parts(machine: &HostMachine, path: &Path) -> Result<Self, ProcessError> {
+        let mut lines = Self::default();
+        let mut read = || -> io::Result<()> {
+            journal::restore(machine, path)?;
+            for (_, part) in journal::parts(machine, path)? {
+                for line in BufReader::new(machine.open(&part, OpenMode::Read)?).lines() {
+                    lines.take_line(&line?);
+                }
+            }
+            Ok(())
+        };
+        read().map_err(|error| ProcessError::JournalWrite { path: path.to_owned(), error })?;
+        Ok(lines)
     }
 }
 
@@ -80,14 +107,15 @@ impl SharedLog {
         Ok(log)
     }
 
-    fn empty(id: u64) -> Self {
+    fn empty(id: u64, start: u64) -> Self {
         Self {
             id,
-            size: 0,
-            end: 0,
+            start,
+            size: start,
+            end: start,
             terms: Vec::new(),
             pairing: None,
-            scanned: 0,
+            scanned: start,
             header: None,
             work: UnfinishedWork::default(),
         }
@@ -130,13 +158,15 @@ impl SharedLog {
         self.pairing = None;
     }
 
-    /// Returns true if a log of `size` bytes with the last term `term` is the start of this log.
+    /// Returns true if a log of `size` bytes with the last term `term` is the start of this log. The lines behind it must be
+    /// kept here: `kept` is the offset of the oldest kept file.
     ///
     /// Only one supervisor writes in a term, so the logs agree within it. The other log must end before the next term begins
-    /// here. Behind this offset, the other supervisor wrote further lines of the old term.
-    pub(super) fn begins_with(&self, size: u64, term: u64) -> bool {
-        if size == 0 {
-            return term == 0;
+    /// here. Behind this offset, the other supervisor wrote further lines of the old term. A log without a line is the start if
+    /// it waits for the oldest kept file.
+    pub(super) fn begins_with(&self, size: u64, term: u64, kept: u64) -> bool {
+        if term == 0 || size < kept {
+            return term == 0 && size == kept;
         }
         let Some(place) = self.terms.iter().position(|logged| logged.value.term == term) else {
             return false;
@@ -169,9 +199,19 @@ impl SharedLog {
 
     /// Updates the state with whole lines of the leader, before they are added to the journal.
     pub(super) fn append(&mut self, text: &[u8]) -> Result<(), ProcessError> {
-        self.end += text.len() as u64;
         self.scan(text);
-        for line in String::from_utf8_lossy(text).lines().filter(|line| !line.starts_with('#')) {
+        self.end = self.scanned;
+        for line in String::from_utf8_lossy(text).lines() {
+            if line.starts_with('#') {
+                if cfg!(debug_assertions)
+                    && self.work() != Resume::default()
+                    && let Some(open) = Resume::of_header(line)
+                {
+                    assert!(self.work().goes_on_from(&open), "{line} behind {:?}", self.work());
+                }
+                self.work.take_line(line);
+                continue;
+            }
             let wrong = |why| ProcessError::Own {
                 failure: "a line of the log is no record",
                 error: io::Error::new(io::ErrorKind::InvalidData, format!("{line}: {why}")),
@@ -183,12 +223,24 @@ impl SharedLog {
 
     fn scan(&mut self, text: &[u8]) {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
+            if let Some(start) = file_start(line).filter(|&start| start != self.scanned) {
+                // The files before this one are deleted. Its header has their unfinished work.
+                *self = Self::empty(self.id, start);
+            }
             let begin = self.scanned;
             self.scanned += line.len() as u64;
             let header = self.header.take();
             match TermLine::parse(line) {
+                // The first lines of a file repeat the term.
+                Some(TermLine::Leads(value)) if value.term == self.term() => {}
                 Some(TermLine::Leads(value)) => {
-                    self.terms.push(LoggedTerm { value, begin: header.unwrap_or(begin), end: self.scanned });
+                    let is_older = self.start > 0 && self.terms.is_empty();
+                    let (begin, end) = if is_older {
+                        (self.start, self.start)
+                    } else {
+                        (header.unwrap_or(begin), self.scanned)
+                    };
+                    self.terms.push(LoggedTerm { value, begin, end });
                 }
                 Some(TermLine::Pairs(value)) => self.pairing = Some((value, self.scanned)),
                 None => self.header = line.starts_with(HEADER.as_bytes()).then_some(begin),
@@ -205,9 +257,17 @@ impl SharedLog {
         has_terms: bool,
     ) -> Result<(), ProcessError> {
         if has_terms && size > self.scanned {
-            let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
-            let text = read_part(machine, path, self.scanned, size).map_err(read)?;
-            self.scan(&text);
+            let mut reader = LogReader::default();
+            while self.scanned < size {
+                let text = reader.read(machine, path, (self.scanned, size), u64::MAX);
+                let text = text.and_then(|text| match text.len() {
+                    0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                    _ => Ok(text),
+                });
+                self.scan(
+                    &text.map_err(|error| ProcessError::JournalWrite { path: path.to_owned(), error })?,
+                );
+            }
         }
         (self.size, self.end) = (size, size);
         if self.scanned != size {
@@ -217,12 +277,41 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Begins an empty log with a new identity.
-    pub(super) fn restart(&mut self, machine: &HostMachine, path: &Path) -> Result<(), ProcessError> {
+    /// Begins an empty log with a new identity, at an offset of the leader's log.
+    pub(super) fn restart(
+        &mut self,
+        machine: &HostMachine,
+        path: &Path,
+        start: u64,
+    ) -> Result<(), ProcessError> {
         let id = new_identity(machine, path, self.id)?;
-        *self = Self::empty(id);
+        *self = Self::empty(id, start);
         Ok(())
     }
+}
+
+/// Returns the offset that a line names, if it is the first one of a file of a log.
+fn file_start(line: &[u8]) -> Option<u64> {
+    journal::offset(std::str::from_utf8(line).ok().filter(|line| line.starts_with('#'))?.trim_end())
+}
+
+/// Returns the changes that append whole lines of the leader, which begin at offset `position`, to the journal.
+pub(super) fn changes(mut text: Vec<u8>, position: u64) -> Vec<LogChange> {
+    let mut places = Vec::new();
+    let mut place = 0;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        if file_start(line) == Some(position + place as u64) {
+            places.push(place);
+        }
+        place += line.len();
+    }
+    let mut changes = VecDeque::new();
+    for place in places.into_iter().rev() {
+        changes.push_front(LogChange::Append(text.split_off(place)));
+        changes.push_front(LogChange::PutAside);
+    }
+    changes.push_front(LogChange::Append(text));
+    changes.into()
 }
 
 /// Writes a new identity for the log: microseconds since 1970, and greater than `older`.
@@ -256,7 +345,7 @@ mod tests {
         let log = SharedLog::open(&HostMachine::Real, &path, lines).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
         let (one, two, all) = (first.len(), first.len() + again.len(), log.size() as usize);
-        let begins = |size: usize, term| log.begins_with(size as u64, term);
+        let begins = |size: usize, term| log.begins_with(size as u64, term, 0);
         assert!(begins(0, 0) && begins(one, 1) && begins(two, 2) && begins(all, 3));
         // The replaced leader wrote more: a header of its next incarnation, or lines that were not acknowledged.
         for more in 1..=taken.len() {

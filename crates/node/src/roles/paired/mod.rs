@@ -4,6 +4,7 @@
 //! are on its disk. A paired leader also waits until they are on the partner's disk. A follower that takes over continues
 //! from its log as from the journal of an earlier incarnation.
 
+mod files;
 mod follower;
 mod leader;
 mod leaderless;
@@ -21,13 +22,13 @@ use fanin_units::{Duration, Instant};
 use super::SupervisorNode;
 use crate::config::System;
 use crate::data::Data;
-use crate::journal;
-use crate::machine::MachineFile;
+use crate::journal::{self, JournalSpan};
 use crate::metrics::{self, Metrics};
 use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
-use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
+use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine, identity_path};
 
+use files::LogReader;
 use follower::Follower;
 pub(super) use leader::{FromSupervisor, LeaderTracker};
 pub use log::LogLines;
@@ -78,7 +79,7 @@ pub struct PairedSupervisor {
     /// Time of the partner's last acknowledgement, of the loss of its connection, or of the start of the term.
     partner_since: Instant,
     waiting_since: Option<Instant>,
-    reader: Option<MachineFile>,
+    reader: LogReader,
     /// True if a line about a term was added to the log since the last commit.
     wrote_term: bool,
     wants_turn: bool,
@@ -93,12 +94,13 @@ impl PairedSupervisor {
     /// If the scenario is not supported, or the log is invalid, was rotated or cannot be read.
     pub fn new(system: &System, me: Peer, lines: LogLines, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal(&name(me));
-        let parts = journal::parts(&system.machine, &path)
-            .map_err(|error| ProcessError::Own { failure: "cannot list the parts of the journal", error })?;
-        if let Some((_, part)) = parts.first() {
+        let list = |error| ProcessError::Own { failure: "cannot list the parts of the journal", error };
+        let parts = journal::parts(&system.machine, &path).map_err(list)?;
+        let is_shared = system.machine.exists(&identity_path(&path)).map_err(list)?;
+        if let Some((_, part)) = parts.first().filter(|_| !is_shared) {
             return Err(ProcessError::Settings(format!(
-                "{}: a supervisor with a standby has a journal of one file, and its partner would lack this part. Begin a new run \
-                 with a new folder, or leave `standby` out",
+                "{}: this journal was begun without a standby, which would lack this part. Begin a new run with a new folder, or \
+                 leave `standby` out",
                 part.display()
             )));
         }
@@ -132,7 +134,7 @@ impl PairedSupervisor {
             alone_from: 0,
             partner_since: now,
             waiting_since: None,
-            reader: None,
+            reader: LogReader::default(),
             wrote_term: false,
             wants_turn: true,
             is_stopping: false,
@@ -140,12 +142,17 @@ impl PairedSupervisor {
         };
         if node.is_mine(known) {
             node.is_elected = true;
-            node.changes.push_back(LogChange::Begin(String::new()));
+            node.begin_lines(String::new());
         } else if node.is_first() && node.log.end() == 0 {
             // An empty log gets a header: a log with a line keeps its identity, which is proposed next.
-            node.changes.push_back(LogChange::Begin(String::new()));
+            node.begin_lines(String::new());
         }
         Ok(node)
+    }
+
+    /// Adds a header of this process, and lines behind it.
+    fn begin_lines(&mut self, lines: String) {
+        self.changes.push_back(LogChange::Begin { words: String::new(), lines });
     }
 
     fn other(&self) -> Peer {
@@ -205,7 +212,7 @@ impl PairedSupervisor {
         } else {
             tracing::warn!(term = decided.term, "takes over: this supervisor leads from now on");
             (self.is_elected, self.has_leader) = (true, false);
-            self.changes.push_back(LogChange::Begin(line));
+            self.begin_lines(line);
         }
         (self.wants_turn, self.wrote_term) = (true, true);
     }
@@ -224,7 +231,7 @@ impl PairedSupervisor {
         self.follower = None;
         self.fresh.clear();
         self.held.clear();
-        self.reader = None;
+        self.reader = LogReader::default();
         // The leader of the term announces itself again when it receives the term of this supervisor.
         let known = SuccessionMessage::Learned(self.known);
         self.say(self.other(), &known);
@@ -270,11 +277,11 @@ impl PairedSupervisor {
                     self.say(peer, &SuccessionMessage::Learned(self.known));
                 }
             }
-            (_, SuccessionMessage::Restart) if self.has_leader => {
-                tracing::warn!("begins the log anew: it is not the beginning of the leader's");
+            (_, SuccessionMessage::Restart { position }) if self.has_leader => {
+                tracing::warn!(position, "begins the log anew: the leader's does not continue it");
                 self.changes.clear();
-                self.changes.push_back(LogChange::Restart);
-                match self.log.restart(&self.system.machine, &self.path) {
+                self.changes.push_back(LogChange::Restart(position));
+                match self.log.restart(&self.system.machine, &self.path, position) {
                     Ok(()) => self.follow(),
                     Err(error) => self.failure = Some(error),
                 }
@@ -291,18 +298,14 @@ impl PairedSupervisor {
                     self.failure = Some(error);
                     return;
                 }
-                self.changes.push_back(LogChange::Append(text));
+                self.changes.extend(log::changes(text, position));
                 self.owes_answer = true;
             }
             (_, SuccessionMessage::Follow { log, position, term }) => {
-                if !leads {
-                    self.say(peer, &SuccessionMessage::Learned(self.known));
-                } else if self.log.begins_with(position, term) {
-                    self.follower = Some(Follower { log, shipped: position, held: position });
-                    self.handle_held(now, log, position);
+                if leads {
+                    self.handle_follow(now, log, position, term);
                 } else {
-                    self.follower = None;
-                    self.say(peer, &SuccessionMessage::Restart);
+                    self.say(peer, &SuccessionMessage::Learned(self.known));
                 }
                 self.wants_turn = true;
             }
@@ -477,7 +480,8 @@ impl RoleNode for PairedSupervisor {
         self.changes.pop_front()
     }
 
-    fn handle_committed(&mut self, now: Instant, size: u64) {
+    fn handle_committed(&mut self, now: Instant, span: JournalSpan) {
+        let size = span.end;
         self.wants_turn = false;
         self.drain();
         self.held.extend(self.fresh.drain(..).map(|(peer, message)| (size, peer, message)));
@@ -497,6 +501,7 @@ impl RoleNode for PairedSupervisor {
         if self.lead.is_some() {
             self.ship();
             self.pair(now);
+            self.begin_file(span);
             if self.partner().is_some() && self.acknowledged < size {
                 self.waiting_since.get_or_insert(now);
             } else {
