@@ -41,6 +41,7 @@ impl ProcessingUnit {
     /// Starts collecting: the unit received an event, or needs more of its event.
     pub(crate) fn collect(&mut self, slot: u32) {
         assert!(self.state != UnitState::Down, "a unit that is down was given an event");
+        assert!(self.slot().is_none_or(|own| own == slot), "a unit has one event");
         self.state = UnitState::Collecting;
         self.slot = slot;
     }
@@ -53,6 +54,7 @@ impl ProcessingUnit {
 
     /// Releases the event: the unit decided, or the event was withdrawn.
     pub(crate) fn release(&mut self) {
+        assert!(self.state != UnitState::Idle, "a unit without an event releases one");
         self.state = UnitState::Idle;
     }
 

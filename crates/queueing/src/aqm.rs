@@ -1,12 +1,14 @@
 //! Active queue management: marking and dropping before a queue is full.
 
 mod decision;
+mod depth;
 mod red;
 mod threshold;
 
 use fanin_units::Instant;
 
-pub use decision::{AqmDecision, Depth, NotCapable};
+pub use decision::{AqmDecision, NotCapable};
+pub use depth::{Depth, DepthError};
 pub use red::{Red, RedError, RedSettings};
 pub use threshold::Threshold;
 

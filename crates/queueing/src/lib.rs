@@ -121,7 +121,7 @@ mod shared;
 mod voq;
 mod wheel;
 
-pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
+pub use aqm::{Aqm, AqmDecision, Depth, DepthError, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use buffering::{Buffering, BufferingSettings, MemorySettings, PoolCharge};
 pub use dedicated::OutputBuffer;

@@ -118,25 +118,12 @@ impl VoqAccounts {
         queue.free().min(module.free())
     }
 
-    /// Returns true if earlier departures could change the verdict on a frame, or the high-water mark of a module.
+    /// Returns true if earlier departures could change the verdict on a frame, or the high-water mark of its module. No figure
+    /// shows the mark of a queue.
     #[inline]
     pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts(input, output);
         module.depends_on_departures(charge) || queue.refuses(charge)
-    }
-
-    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
-    /// change the verdict or the high-water mark of the module.
-    #[inline]
-    pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, charge: u64) -> bool {
-        let (module, queue) = self.accounts_mut(input, output);
-        let (Some(of_module), Some(of_queue)) = (module.below_high_water(charge), queue.within_limit(charge))
-        else {
-            return false;
-        };
-        module.raise_to(of_module);
-        queue.raise_to(of_queue);
-        true
     }
 
     /// Charges a frame that no limit refuses.

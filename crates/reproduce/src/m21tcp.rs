@@ -257,7 +257,7 @@ mod tests {
         assert_eq!((ecn.tor.ecn.weight, ecn.tor.ecn.gentle), (Ratio::new(2_000), true));
         assert_eq!(
             (packets(&dctcp.tor.ecn).3, dctcp.transport.dctcp.gain),
-            (Packets::new(20), Ratio::new(62_500))
+            (fanin_scenario::Depth::Packets(Packets::new(20)), Ratio::new(62_500))
         );
     }
 }

@@ -255,8 +255,9 @@ fn kind(root: &Value, value: &Value) -> String {
     if let Some(word) = value.pointer("/anyOf/1/const").and_then(Value::as_str) {
         return format!("size, or `{word}`");
     }
-    if let Some(example) = value.pointer("/examples/0") {
-        return format!("like `{example}`");
+    if let Some(examples) = value.get("examples").and_then(Value::as_array) {
+        let examples: Vec<_> = examples.iter().map(|example| format!("`{example}`")).collect();
+        return format!("like {}", examples.join(" or "));
     }
     match value.get("type") {
         Some(Value::String(name)) if name == "array" => match value.pointer("/items/examples/0") {

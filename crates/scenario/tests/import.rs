@@ -1,7 +1,7 @@
 //! Files of other tools become scenarios that load, and what they lack is named.
 
 use fanin_scenario::import::{ImportError, ImportOptions, Imported, import};
-use fanin_scenario::{Buffering, EcnMode, PauseMode, QueueUnit, Scenario, Topology, load_text};
+use fanin_scenario::{Buffering, Depth, EcnMode, PauseMode, QueueUnit, Scenario, Topology, load_text};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 
 const LEAF_SPINE: &str = include_str!("import/leaf-spine.clab.yml");
@@ -268,7 +268,7 @@ fn fixed_thresholds_of_pause_and_of_marks_are_taken() {
     let (_, scenario) = read(CONFIG_DB, &queue(6));
     let tor = &scenario.tor;
     assert_eq!((tor.pause.xoff, tor.pause.xon), (Bytes::new(200_000), Bytes::new(150_000)));
-    assert_eq!((tor.ecn.mode, tor.ecn.threshold), (EcnMode::Threshold, Packets::new(100)));
+    assert_eq!((tor.ecn.mode, tor.ecn.threshold), (EcnMode::Threshold, Depth::Packets(Packets::new(100))));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Mac, Vlan};
-use crate::config::{Config, ImpairSpec, MarkSpec, Mistake, RingSpec, RuleSpec, StationSpec, StormSpec};
+use crate::config::{Config, Ecn, ImpairSpec, Mistake, RingSpec, RuleSpec, StationSpec, StormSpec};
 use crate::snapshot::Snapshot;
 
 /// Commands that may wait for a worker.
@@ -85,8 +85,8 @@ pub struct PortChange {
     pub flood: Option<bool>,
     /// New limits of storm control.
     pub storm: Option<StormSpec>,
-    /// Marking in its queue of frames that no rule sends to a ring; `Some(None)` ends it.
-    pub mark: Option<Option<MarkSpec>>,
+    /// Congestion signals of its plain queue: of frames that no rule sends to a ring.
+    pub ecn: Option<Ecn>,
     /// Impairment. Delayed frames keep their departure times.
     pub impair: Option<ImpairSpec>,
 }

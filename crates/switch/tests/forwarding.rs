@@ -2,8 +2,8 @@
 //! first four.
 
 use fanin_switch::config::{
-    EcnMode, Hugepages, ImpairSpec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
-    StormSpec, WaySpec,
+    Depth, Ecn, EcnMode, Hugepages, ImpairSpec, NotCapable, PauseSpec, PortSpec, RingSpec, RuleSpec,
+    StationSpec, StormSpec, WaySpec,
 };
 use fanin_switch::{Config, Mac, MemoryPorts, Pool, Switch, Vlan, checksum};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
@@ -450,31 +450,32 @@ fn a_port_that_floods_the_station_table_leaves_room_for_others() {
 #[test]
 fn marks_are_set_with_the_checksum_mended() {
     // The first leaves at once. ECN-capable frames behind a queue of more than two are marked.
-    assert_eq!(marked(MarkSpec::frames(Packets::new(2))), [0, 2, 0, 3, 0, 3, 0, 3]);
+    let two = Depth::Packets(Packets::new(2));
+    assert_eq!(marked(Ecn::marking_above(two, NotCapable::Pass)), [0, 2, 0, 3, 0, 3, 0, 3]);
 }
 
 #[test]
 fn early_detection_marks_and_drops() {
-    let red = MarkSpec {
+    let red = Ecn {
         mode: EcnMode::RedMark,
-        min: Some(Packets::new(1)),
-        max: Some(Packets::new(3)),
-        weight: Some(Ratio::ONE),
-        probability_max: Some(Ratio::ONE),
-        hard_drop: Some(false),
-        ..MarkSpec::default()
+        min: Packets::new(1),
+        max: Packets::new(3),
+        weight: Ratio::ONE,
+        probability_max: Ratio::ONE,
+        hard_drop: false,
+        ..Ecn::default()
     };
     // The average is the instantaneous queue. Every second frame behind a queue of two is hit, and every one behind a queue
     // of three. Frames that are not ECN-capable are dropped.
     assert_eq!(marked(red), [0, 2, 3, 3, 3]);
-    assert_eq!(marked(MarkSpec { mode: EcnMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
+    assert_eq!(marked(Ecn { mode: EcnMode::RedDrop, ..red }), [0, 2]);
 }
 
 /// The ECN bits of the frames that leave after a burst of eight, of which every other one is ECN-capable.
-fn marked(mark: MarkSpec) -> Vec<u8> {
+fn marked(ecn: Ecn) -> Vec<u8> {
     let mut config = config(2);
     add_ring(&mut config, "r", 1, 11, |ring| {
-        ring.mark = Some(mark);
+        ring.ecn = ecn;
         ring.rate = Some(Rate::new(1_000_000));
     });
     let mut bed = Bed::new(config);

@@ -23,7 +23,7 @@ interface = "eth1"
 untagged = 7
 tagged = [8, 9]
 impair = { delay = "1 ms", jitter = "10 us", loss = "0.1 %", reorder = "1 %" }
-mark = { bytes = "30 kB" }
+ecn = { mode = "threshold", threshold = "30 kB" }
 
 [[ring]]
 name = "dcm-1"
@@ -79,13 +79,32 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("tagged = [8, 9]", "tagged = [4095]", "tagged", "from 1 to 4094"),
     ("delay = \"1 ms\", ", "", "impair", "nothing to overtake"),
     ("loss = \"0.1 %\"", "loss = \"101 %\"", "impair", "at most 1"),
-    ("mark = { bytes = \"30 kB\" }", "mark = {}", "mark", "bytes or of frames"),
-    ("{ bytes = \"30 kB\" }", "{ frames = 20, gentle = true }", "mark", "mode = \"red-mark\""),
-    ("{ bytes = \"30 kB\" }", "{ mode = \"red-mark\", frames = 20 }", "mark", "`min` and `max`"),
-    ("{ bytes = \"30 kB\" }", "{ mode = \"red-drop\", min = 25 }", "mark", "must lie below"),
-    ("{ bytes = \"30 kB\" }", "{ mode = \"red-drop\", weight = \"0 %\" }", "mark", "weight must be above 0"),
-    ("{ bytes = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
-    ("{ bytes = \"30 kB\" }", "{ mode = \"red-mark\", frame = \"99 PB\" }", "mark", "a full frame takes"),
+    ("ecn = { mode = \"threshold\", threshold = \"30 kB\" }", "ecn = {}", "ecn", "has no `mode`"),
+    ("mode = \"threshold\", threshold = \"30 kB\"", "threshold = 20", "ecn", "has no `mode`"),
+    (
+        "ecn = { mode = \"threshold\", threshold = \"30 kB\" }",
+        "mark = { frames = 20 }",
+        "mark",
+        "ecn = { mode",
+    ),
+    ("\"30 kB\"", "\"30 kb\"", "30 kb", "did you mean kB?, or packets, as in \"20 packets\""),
+    ("\"30 kB\"", "1.5", "ecn", "a queue holds whole packets, not 1.5"),
+    ("\"30 kB\"", "-3", "ecn", "a queue holds zero or more packets, not -3"),
+    ("\"30 kB\"", "true", "ecn", "a number of packets, or of bytes with its unit"),
+    (
+        "{ mode = \"threshold\", threshold = \"30 kB\" }",
+        "{ mode = \"red-drop\", min = 25 }",
+        "ecn",
+        "must lie below",
+    ),
+    (
+        "{ mode = \"threshold\", threshold = \"30 kB\" }",
+        "{ mode = \"red-drop\", weight = \"0 %\" }",
+        "ecn",
+        "weight must be above 0",
+    ),
+    ("{ mode = \"threshold\", threshold = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
+    ("mtu = \"9000 B\"", "full_frame = \"99 PB\"", "full_frame", "a full frame takes"),
     ("frames = 14000", "", "[[ring]]", "has no capacity"),
     ("frames = 14000", "frames = 0", "frames", "1 to 16777216 frames"),
     (
@@ -129,8 +148,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("[[station]]", "[station]", "[station]", "double brackets"),
     ("\"dedicated\"", "\"dynamic-threshold\"\nalpha = 0", "alpha", "no queue may hold a frame"),
     ("buffer = \"64 kB\"", "buffer = \"0 B\"", "buffer", "at least a frame"),
-    ("mark = { bytes = \"30 kB\" }", "m21 = { buffer = \"1 kB\" }", "m21", "does not hold one segment"),
-    ("mark = { bytes = \"30 kB\" }", "buffer = \"1 B\"", "buffer", "at least a frame"),
+    (
+        "ecn = { mode = \"threshold\", threshold = \"30 kB\" }",
+        "m21 = { buffer = \"1 kB\" }",
+        "m21",
+        "does not hold one segment",
+    ),
+    (
+        "ecn = { mode = \"threshold\", threshold = \"30 kB\" }",
+        "buffer = \"1 B\"",
+        "buffer",
+        "at least a frame",
+    ),
     ("name = \"to-dcm-1\"", "name = \"\"", "name", "is not a valid name of a rule"),
     ("rate = \"0.78 Gb/s\"", "rate = \"fast\"", "rate", "number"),
     ("rate = \"0.78 Gb/s\"", "rate = \"0.78 Gbit\"", "rate", "expected one of"),
@@ -187,6 +216,23 @@ fn rings_beyond_the_memory_are_warned_of() {
     let text = GOOD.replace("memory = \"256 MB\"", "memory = \"16 MB\"");
     let warnings = load_text("switch.toml", &text).unwrap().warnings.render(false);
     assert!(warnings.contains("more than there is packet memory"), "{warnings}");
+}
+
+#[test]
+fn signals_that_nothing_reads_are_warned_of() {
+    let warnings_of = |ecn: &str| {
+        let text = GOOD.replace("{ mode = \"threshold\", threshold = \"30 kB\" }", ecn);
+        load_text("switch.toml", &text).unwrap_or_else(|errors| panic!("{errors}")).warnings.render(false)
+    };
+    for (ecn, words) in [
+        ("{ mode = \"threshold\", gentle = true }", "nothing reads `port.1.ecn.gentle`: ecn.mode is neither"),
+        ("{ mode = \"red-mark\", threshold = 7 }", "nothing reads `port.1.ecn.threshold`"),
+        ("{ mode = \"off\", not_capable = \"pass\" }", "nothing reads `port.1.ecn.not_capable`"),
+        ("{ mode = \"threshold\", threshold = \"3 kB\", unit = \"bytes\" }", "ecn.threshold is in bytes"),
+    ] {
+        assert!(warnings_of(ecn).contains(words), "{ecn}: {}", warnings_of(ecn));
+    }
+    assert_eq!(warnings_of("{ mode = \"off\" }"), "");
 }
 
 #[test]

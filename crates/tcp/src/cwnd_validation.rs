@@ -81,6 +81,7 @@ impl Endpoint {
     /// Notes a segment just sent: updates the largest flight, and whether the window was filled.
     #[inline]
     pub(crate) fn note_transmission(&mut self, config: &Config) {
+        assert!(self.flight.size > 0, "a segment was sent, and none is outstanding");
         let full = self.flight.pipe() + config.segment_units() > self.window.cwnd;
         let usage = &mut self.usage;
         match config.validation {
@@ -96,6 +97,7 @@ impl Endpoint {
             }
             Validation::Burst | Validation::None => usage.is_limited = full,
         }
+        debug_assert!(usage.window_seq <= self.send.nxt(), "the window ends beyond the last byte sent");
         usage.is_unvalidated = true;
     }
 
@@ -124,6 +126,7 @@ impl Endpoint {
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
                 self.window.cwnd = (self.window.cwnd + used) >> 1;
+                assert!(self.window.cwnd >= used && used > 0, "a window shrinks below its use");
             }
         }
         self.usage.restart(now);
@@ -146,8 +149,10 @@ impl Endpoint {
         if !config.slow_start_after_idle || idle <= rto || self.congestion.models_path() {
             return;
         }
+        assert!(rto > 0, "each RTO of idleness halves the window");
         let threshold = self.current_ssthresh();
         let floor = config.initial_cwnd().min(self.window.cwnd);
+        assert!(floor > 0, "a closed congestion window never opens again");
         let mut left = idle;
         while left > rto && self.window.cwnd > floor {
             left -= rto;

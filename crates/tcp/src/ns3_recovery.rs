@@ -29,10 +29,11 @@ impl Endpoint {
     fn handle_new_ack_as_ns3(&mut self, config: &Config, now: Instant, ack: &mut AckEvent) {
         self.flight.declare_marked_head_lost(config);
         let pipe = self.flight.pipe();
-        let snd_una = self.send.una();
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let recovery = self.recovery_mut();
         recovery.forget_duplicates();
         let high_seq = recovery.high_seq();
+        assert!(snd_una <= snd_nxt && high_seq <= snd_nxt, "a recovery of bytes that were not sent");
         let counted = ack.delivered;
         match self.ca_state {
             CongestionState::Recovery if snd_una < high_seq => {
@@ -75,12 +76,14 @@ impl Endpoint {
             self.enter_recovery(config, false);
             let pipe = self.flight.pipe();
             self.reduce_as_ns3(config, 0, false, pipe);
+            assert_eq!(self.ca_state, CongestionState::Recovery, "a lost head starts a recovery");
         }
     }
 
     /// Sets the window for one ACK of a recovery. `acked` units are newly acknowledged, 0 by a duplicate. In recovery `pipe` is
     /// read before a duplicate leaves it and before a partial ACK declares the head lost. So each duplicate releases a segment.
     pub(crate) fn reduce_as_ns3(&mut self, config: &Config, acked: u32, is_safe: bool, pipe: u32) {
+        assert!(self.is_reducing(), "a reduction that has not begun");
         let segment = config.segment_units();
         let ssthresh = self.window.ssthresh;
         let course = &mut self.recovery_mut().reduction;
@@ -116,6 +119,7 @@ impl Flight {
             return;
         }
         let next = self.runs[index + 1];
+        assert_eq!(short.end(), next.start, "runs cover the flight without a gap");
         if next.is(SACKED) || short.is(LOST) != next.is(LOST) {
             return;
         }
@@ -129,7 +133,9 @@ impl Flight {
         if moved < next_len {
             self.split_at(config, next.start + u64::from(moved));
         }
+        assert_eq!(self.runs[index + 1].len, moved, "the moved bytes are a run of their own");
         self.runs.remove(index + 1);
         self.runs[index].len += moved;
+        assert!(self.runs[index].len <= u32::from(short.mss), "a segment is longer than the MSS");
     }
 }

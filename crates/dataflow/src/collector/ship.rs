@@ -59,12 +59,12 @@ impl<P: FragmentPayload> Collector<P> {
         let slot = &mut self.slots[index];
         assert!(slot.outstanding == 0 && slot.unit.is_none(), "an event is offered before it is complete");
         let Some(logger) = next else {
-            slot.phase = Phase::Unshipped;
+            slot.enter(Phase::Unshipped);
             self.unshipped.push_back(key);
             return;
         };
         self.next_logger = (logger + 1) % count;
-        slot.phase = Phase::Offered(logger);
+        slot.enter(Phase::Offered(logger));
         slot.offers = slot.offers.wrapping_add(1);
         let (event, size, offers) = (slot.event, slot.payload.size(), slot.offers);
         self.out.push_back((Peer::Logger(logger), Message::Offer { event, size }));
@@ -92,7 +92,7 @@ impl<P: FragmentPayload> Collector<P> {
             return Ok(());
         };
         let slot = &mut self.slots[index];
-        slot.phase = Phase::Sent(logger);
+        slot.enter(Phase::Sent(logger));
         slot.sends = slot.sends.saturating_add(1);
         let stream = if slot.is_debug { EventStream::Debug } else { EventStream::Physics };
         let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
@@ -115,7 +115,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
         self.counters.reshipped += u64::from(matches!(slot.phase, Phase::Sent(_)));
         if slot.offers.is_multiple_of(self.config.loggers) {
-            slot.phase = Phase::Unshipped;
+            slot.enter(Phase::Unshipped);
             // No logger may ever take the event: its proof may be by a key that none of them has.
             let rounds = slot.sends / self.config.loggers;
             let pause = REFUSED_PAUSE * (1 << rounds.saturating_sub(1).min(REFUSED_DOUBLINGS_MAX));

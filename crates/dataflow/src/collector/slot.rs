@@ -23,6 +23,21 @@ pub(crate) enum Phase {
     Sent(u16),
 }
 
+impl Phase {
+    /// Returns true if an event in this phase may enter another one. From each phase it may also leave the collector.
+    fn leads_to(self, next: Self) -> bool {
+        match (self, next) {
+            (Self::Vacant, Self::Step(step)) => step == 0,
+            (Self::Step(step), Self::Step(next)) => next == step.saturating_add(1),
+            (Self::Step(_), Self::Building) => true,
+            (Self::Building | Self::Unshipped, Self::Unshipped | Self::Offered(_)) => true,
+            (Self::Offered(_) | Self::Sent(_), Self::Unshipped | Self::Offered(_)) => true,
+            (Self::Offered(logger), Self::Sent(to)) => to == logger,
+            _ => false,
+        }
+    }
+}
+
 /// The state of one event. The memory of a vacant slot is reused.
 #[derive(Debug)]
 pub(crate) struct EventSlot<P> {
@@ -53,6 +68,18 @@ pub(crate) struct EventSlot<P> {
     pub(crate) sends: u16,
     /// True if it was added to a clear for the readouts.
     pub(crate) is_cleared: bool,
+}
+
+impl<P> EventSlot<P> {
+    /// Moves the event to its next phase.
+    ///
+    /// # Panics
+    /// If the present phase does not lead there, or if an event that has left its unit still names it.
+    pub(crate) fn enter(&mut self, next: Phase) {
+        assert!(self.phase.leads_to(next), "an event goes from {:?} to {next:?}", self.phase);
+        assert!(self.unit.is_none() || matches!(next, Phase::Step(_)), "a unit has an event that left it");
+        self.phase = next;
+    }
 }
 
 /// An event in a slot; the slot may have another event later.
@@ -102,7 +129,7 @@ impl<P: Default> EventSlots<P> {
         });
         let slot = &mut self.slots[index as usize];
         assert_eq!(slot.phase, Phase::Vacant, "a slot has one event");
-        slot.phase = Phase::Step(0);
+        slot.enter(Phase::Step(0));
         slot.generation = slot.generation.wrapping_add(1);
         slot.event = event;
         slot.unit = Some(unit);

@@ -1,6 +1,6 @@
 //! The events of the processing units: assigned, processed, decided, given up; and the reports to the supervisor.
 
-use fanin_units::Instant;
+use fanin_units::{Bytes, Instant};
 
 use super::config::UnitModel;
 use super::slot::{Phase, SlotKey};
@@ -55,6 +55,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Handles the end of a step: all its fragments have arrived, or are given up.
     pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.outstanding == 0) else { return };
+        assert!(slot.requests > 0 || slot.bytes == Bytes::ZERO, "an event has data that it did not request");
         // If requests are given up as soon as they are made, the same event may complete more than once.
         let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
         let (step, building) = match (slot.phase, slot.unit) {
@@ -98,7 +99,7 @@ impl<P: FragmentPayload> Collector<P> {
         match decision {
             Decision::Collect(selection) => {
                 if let Phase::Step(step) = slot.phase {
-                    slot.phase = Phase::Step(step.saturating_add(1));
+                    slot.enter(Phase::Step(step.saturating_add(1)));
                 }
                 self.units[usize::from(unit)].collect(index);
                 self.collect(now, index, &selection);
@@ -112,7 +113,7 @@ impl<P: FragmentPayload> Collector<P> {
             }
             Decision::Accept => {
                 slot.unit = None;
-                slot.phase = Phase::Building;
+                slot.enter(Phase::Building);
                 let stored = if self.loggers.is_empty() { Outcome::Accepted } else { Outcome::Stored };
                 self.record(now, event, EventStep::Decided { unit, outcome: stored });
                 self.units[usize::from(unit)].release();
@@ -146,7 +147,7 @@ impl<P: FragmentPayload> Collector<P> {
         assert_eq!(slot.unit, Some(unit), "a unit loses its own event");
         slot.unit = None;
         slot.is_debug = true;
-        slot.phase = Phase::Building;
+        slot.enter(Phase::Building);
         let event = slot.event;
         self.shipping += 1;
         self.record(now, event, EventStep::Decided { unit, outcome: Outcome::Debug });

@@ -1,35 +1,6 @@
-//! The measure of a queue's length and the decision about a frame, for every kind of active queue management.
+//! The decision about a frame, for every kind of active queue management.
 
-use fanin_units::{Bytes, Packets};
-
-use crate::frame::{EcnCodepoint, Occupancy};
-
-/// A queue length, in bytes or in frames. The variant chooses the measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// Occupied bytes: with bookkeeping in a switch's memory, without in a ring.
-    Bytes(Bytes),
-    /// The number of queued frames.
-    Packets(Packets),
-}
-
-impl Depth {
-    pub(super) const fn value(self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.get(),
-            Self::Packets(packets) => packets.get(),
-        }
-    }
-
-    /// The length of `queue` in the measure of this depth.
-    #[inline]
-    pub(super) const fn measure(self, queue: &Occupancy) -> u64 {
-        match self {
-            Self::Bytes(_) => queue.bytes,
-            Self::Packets(_) => queue.frames,
-        }
-    }
-}
+use crate::frame::EcnCodepoint;
 
 /// The treatment of a frame that is due for a mark but is not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

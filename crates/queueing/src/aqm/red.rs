@@ -2,7 +2,8 @@
 
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
-use super::decision::{AqmDecision, Depth, NotCapable, mark};
+use super::decision::{AqmDecision, NotCapable, mark};
+use super::depth::Depth;
 use crate::frame::{Frame, Occupancy};
 
 /// Settings of random early detection (Floyd and Jacobson 1993; "gentle" by Floyd 2000).
@@ -35,7 +36,7 @@ pub struct RedSettings {
 pub enum RedError {
     /// The thresholds differ in measure, are out of order, or exceed 2^36 bytes or frames.
     #[error(
-        "the lower threshold must lie below the upper one and in the same measure; these are {min:?} and {max:?}"
+        "the lower threshold must lie below the upper one and in the same measure; these are {min} and {max}"
     )]
     Thresholds {
         /// The lower threshold given.

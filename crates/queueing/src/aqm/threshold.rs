@@ -1,6 +1,7 @@
 //! Marking above a threshold of the instantaneous queue.
 
-use super::decision::{AqmDecision, Depth, NotCapable, mark};
+use super::decision::{AqmDecision, NotCapable, mark};
+use super::depth::Depth;
 use crate::frame::{EcnCodepoint, Occupancy};
 
 /// Marks a frame if more than `depth` is queued before it: K of DCTCP (Alizadeh et al. 2010, §3.1; RFC 8257 §3.1).

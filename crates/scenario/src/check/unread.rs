@@ -273,8 +273,6 @@ fn memory(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> 
 /// Returns the settings of a switch's congestion signals and flow control.
 fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
-    let by_threshold = ecn == EcnMode::Threshold;
-    let by_red = ecn.is_red();
     let mut rows = Vec::new();
     let mut add = |key: &str, is_read: bool, why: &str| {
         rows.push(row(&format!("{name}.{key}"), is_read, &format!("{name}.{why}")));
@@ -283,18 +281,13 @@ fn signals(s: &Scenario, name: &str, switch: &SwitchSettings) -> Vec<SettingRow>
         "ecn.mode",
         s.transport.uses_ecn()
             || s.background.connections > 0 && s.background_transport().uses_ecn()
-            || !by_threshold
+            || ecn != EcnMode::Threshold
             || switch.ecn.not_capable == NotCapable::Drop,
         "no sender supports ECN (transport.ecn is false), and ecn.not_capable lets their packets pass",
     );
-    for key in ["ecn.threshold", "ecn.not_capable"] {
-        add(key, by_threshold, "ecn.mode is not \"threshold\"");
+    for (key, why) in switch.ecn.unread() {
+        add(&format!("ecn.{key}"), false, why);
     }
-    for key in ["ecn.min", "ecn.max", "ecn.weight", "ecn.probability_max", "ecn.gentle"] {
-        add(key, by_red, "ecn.mode is neither \"red-mark\" nor \"red-drop\"");
-    }
-    add("ecn.hard_drop", ecn == EcnMode::RedMark, "ecn.mode is not \"red-mark\"");
-    add("ecn.unit", ecn != EcnMode::Off, "ecn.mode is \"off\"");
     for key in ["pause.xoff", "pause.xon", "pause.reaction"] {
         add(key, pause != PauseMode::Off, "pause.mode is \"off\"");
     }

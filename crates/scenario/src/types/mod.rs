@@ -29,8 +29,8 @@ pub use shaping::{
     BarrelShifterSettings, Barrier, CreditDiscipline, FastpassSettings, RequestOrder, Shaping, ShapingMethod,
 };
 pub use switch::{
-    Buffering, Daqrings, Depth, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge, QueueUnit,
-    RingService, SwitchSettings,
+    Buffering, Daqrings, Depth, Ecn, EcnMode, FullPacket, Limit, NotCapable, Pause, PauseMode, PoolCharge,
+    QueueUnit, RingService, SwitchSettings,
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{

@@ -1,8 +1,7 @@
 use core::fmt;
 
+use fanin_queueing::{Aqm, Layout, MemorySettings, Red, RedError, RedSettings, RingSettings, Threshold};
 pub use fanin_queueing::{Buffering, Depth, NotCapable, PoolCharge, RingService};
-use fanin_queueing::{Layout, MemorySettings, RingSettings};
-use fanin_queueing::{Red, RedError, RedSettings};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
@@ -95,26 +94,27 @@ pub enum QueueUnit {
     Bytes,
 }
 
-impl QueueUnit {
-    /// Returns the depth of a queue of this many packets, where a full packet takes `frame` bytes.
-    pub fn depth(self, packets: Packets, frame: Bytes) -> Depth {
-        match self {
-            Self::Packets => Depth::Packets(packets),
-            Self::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
-        }
-    }
+/// The full packet of a queue: thresholds and the averages of RED count in such packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FullPacket {
+    /// Bytes of a full packet, with its check sequence.
+    pub frame: Bytes,
+    /// Bytes that such a packet adds to the queue.
+    pub queued: Bytes,
+    /// Time to send such a packet.
+    pub time: Duration,
 }
 
-/// Congestion signals of a switch's output queues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Congestion signals of a switch's output queues, in scenarios and on a live switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ecn {
     /// The kind of signal.
     pub mode: EcnMode,
-    /// The unit of the thresholds.
+    /// The unit of thresholds that are numbers of packets.
     pub unit: QueueUnit,
     /// `threshold`: K, the queue above which packets are marked.
-    pub threshold: Packets,
+    pub threshold: Depth,
     /// RED: average queue below which no packet is marked.
     pub min: Packets,
     /// RED: average queue above which every packet is marked.
@@ -136,7 +136,7 @@ impl Default for Ecn {
         Self {
             mode: EcnMode::Off,
             unit: QueueUnit::Packets,
-            threshold: Packets::new(20),
+            threshold: Depth::Packets(Packets::new(20)),
             min: Packets::new(15),
             max: Packets::new(25),
             weight: Ratio::new(2_000),
@@ -149,22 +149,66 @@ impl Default for Ecn {
 }
 
 impl Ecn {
-    /// Makes RED of a queue for full packets of `frame` bytes. `packet_mean` is the size of a mean packet in the queue, and
-    /// `packet_time` is the time to send such a packet.
+    /// Returns the settings of marking above a threshold; packets from senders without ECN pass or are dropped.
+    pub fn marking_above(threshold: Depth, not_capable: NotCapable) -> Self {
+        Self { mode: EcnMode::Threshold, threshold, not_capable, ..Self::default() }
+    }
+
+    /// Returns each changed key that nothing reads, with the reason.
+    pub fn unread(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let (mode, default) = (self.mode, Self::default());
+        let (no_threshold, no_red) = (mode != EcnMode::Threshold, !mode.is_red());
+        let has_bytes = !no_threshold && matches!(self.threshold, Depth::Bytes(_));
+        let why_no_threshold = "ecn.mode is not \"threshold\"";
+        let why_no_red = "ecn.mode is neither \"red-mark\" nor \"red-drop\"";
+        [
+            ("unit", has_bytes, self.unit != default.unit, "ecn.threshold is in bytes"),
+            ("unit", mode == EcnMode::Off, self.unit != default.unit, "ecn.mode is \"off\""),
+            ("threshold", no_threshold, self.threshold != default.threshold, why_no_threshold),
+            ("not_capable", no_threshold, self.not_capable != default.not_capable, why_no_threshold),
+            ("min", no_red, self.min != default.min, why_no_red),
+            ("max", no_red, self.max != default.max, why_no_red),
+            ("weight", no_red, self.weight != default.weight, why_no_red),
+            ("probability_max", no_red, self.probability_max != default.probability_max, why_no_red),
+            ("gentle", no_red, self.gentle != default.gentle, why_no_red),
+            (
+                "hard_drop",
+                mode != EcnMode::RedMark,
+                self.hard_drop != default.hard_drop,
+                "ecn.mode is not \"red-mark\"",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(key, is_unread, is_changed, why)| (is_unread && is_changed).then_some((key, why)))
+    }
+
+    /// Makes the marker of a queue.
     ///
     /// # Errors
-    /// If the thresholds or shares are wrong.
-    pub fn red(&self, frame: Bytes, packet_mean: Bytes, packet_time: Duration) -> Result<Red, RedError> {
-        Red::new(RedSettings {
-            depth_min: self.unit.depth(self.min, frame),
-            depth_max: self.unit.depth(self.max, frame),
-            weight: self.weight,
-            probability_max: self.probability_max,
-            gentle: self.gentle,
-            ecn: self.mode == EcnMode::RedMark,
-            hard_drop: self.hard_drop,
-            packet_mean,
-            packet_time,
+    /// If the thresholds or shares of RED are wrong.
+    pub fn aqm(&self, packet: FullPacket) -> Result<Aqm, RedError> {
+        let depth = |threshold| match (threshold, self.unit) {
+            (Depth::Packets(packets), QueueUnit::Bytes) => {
+                Depth::Bytes(packets.checked_times(packet.frame).unwrap_or(Bytes::MAX))
+            }
+            (Depth::Packets(_), QueueUnit::Packets) | (Depth::Bytes(_), _) => threshold,
+        };
+        Ok(match self.mode {
+            EcnMode::Off => Aqm::None,
+            EcnMode::Threshold => {
+                Aqm::Threshold(Threshold { depth: depth(self.threshold), not_capable: self.not_capable })
+            }
+            EcnMode::RedMark | EcnMode::RedDrop => Aqm::Red(Red::new(RedSettings {
+                depth_min: depth(Depth::Packets(self.min)),
+                depth_max: depth(Depth::Packets(self.max)),
+                weight: self.weight,
+                probability_max: self.probability_max,
+                gentle: self.gentle,
+                ecn: self.mode == EcnMode::RedMark,
+                hard_drop: self.hard_drop,
+                packet_mean: packet.queued,
+                packet_time: packet.time,
+            })?),
         })
     }
 }

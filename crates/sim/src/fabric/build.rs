@@ -3,9 +3,8 @@
 use fanin_dataflow::{Purpose, Random, SeedOwner, stream_seed};
 use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, InService, Layout, Memory, OutputBuffer, OutputLink, PauseThresholds,
-    Threshold,
 };
-use fanin_scenario::{EcnMode, PauseMode, SwitchSettings};
+use fanin_scenario::{EcnMode, FullPacket, PauseMode, SwitchSettings};
 use fanin_units::Bytes;
 
 use super::Fabric;
@@ -114,7 +113,7 @@ impl Builder<'_> {
         let mut memory = BookedMemory::new(&layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, self.aqm(settings, port)?);
-            self.ports[port as usize].set_queue(OutputQueue::Memory);
+            self.ports[port as usize].set_queue(OutputQueue::sharing(settings.buffering));
         }
         *self.memories.last_mut().expect("the switch was added") = Some(memory);
         Ok(())
@@ -167,19 +166,9 @@ impl Builder<'_> {
 
     /// Makes the marker of an output.
     fn aqm(&self, settings: &SwitchSettings, port: PortIndex) -> Result<Aqm, Error> {
-        let ecn = &settings.ecn;
-        let frame = Bytes::new(self.network.frame_bytes.into());
-        Ok(match ecn.mode {
-            EcnMode::Off => Aqm::None,
-            EcnMode::Threshold => Aqm::Threshold(Threshold {
-                depth: ecn.unit.depth(ecn.threshold, frame),
-                not_capable: ecn.not_capable,
-            }),
-            EcnMode::RedMark | EcnMode::RedDrop => {
-                let packet_time = self.queue_link(port).time_to_send(self.network.frame_bytes);
-                Aqm::Red(ecn.red(frame, frame, packet_time)?)
-            }
-        })
+        let bytes = self.network.frame_bytes;
+        let (frame, time) = (Bytes::new(bytes.into()), self.queue_link(port).time_to_send(bytes));
+        Ok(settings.ecn.aqm(FullPacket { frame, queued: frame, time })?)
     }
 
     /// Returns the link of a port, with the properties that its queue needs.

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use fanin_queueing::{Buffering, FLOWS_MAX, PauseThresholds, PoolCharge, RING_FRAMES_MAX, TokenBucket};
-use fanin_scenario::{Document, EcnMode, Problem};
+use fanin_scenario::{Document, Ecn, Problem};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio, wire};
 
-use super::aqm::aqm_of;
 use super::limits::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
 use super::port_spec::*;
 use super::ring_spec::*;
@@ -122,41 +121,10 @@ fn check_frames(key: &'static str, holder: &str, frames: Option<Packets>, mistak
     }
 }
 
-fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
-    let Some(mark) = mark else { return };
-    let MarkSpec { unit, frame, min, max, weight, probability_max, gentle, hard_drop, .. } = mark;
-    let has_red = (unit.is_some() || frame.is_some() || min.is_some() || max.is_some() || weight.is_some())
-        || (probability_max.is_some() || gentle.is_some() || hard_drop.is_some());
-    let has_threshold = mark.bytes.is_some() || mark.frames.is_some();
-    let has_treatment = mark.not_capable != MarkSpec::default().not_capable;
-    if mark.mode == EcnMode::Off {
-        if has_threshold || has_red || has_treatment {
-            let message = "nothing is marked with `mode = \"off\"`, and nothing reads the other keys";
-            mistakes.push(Mistake::new("mark", message).help("leave them out, or give another mode"));
-        }
-    } else if mark.mode == EcnMode::Threshold {
-        if mark.bytes.is_some() == mark.frames.is_some() {
-            mistakes.push(
-                Mistake::new("mark", "a threshold for marking is a number of bytes or of frames")
-                    .help("write mark = { bytes = \"30 kB\" } or mark = { frames = 20 }"),
-            );
-        }
-        if has_red {
-            mistakes.push(
-                Mistake::new("mark", "a threshold has no average, and no setting of random early detection")
-                    .help("write mark = { mode = \"red-mark\", min = 15, max = 25 } for that"),
-            );
-        }
-    } else if has_threshold || has_treatment {
-        mistakes.push(
-            Mistake::new("mark", "random early detection has `min` and `max`, not the keys of a threshold")
-                .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
-        );
-    } else if let Some(frame) = frame.filter(|frame| !(FRAME_MIN..=FRAME_MAX).contains(frame)) {
-        let message = format!("a full frame takes {FRAME_MIN} to {FRAME_MAX}, not {frame}");
-        mistakes.push(Mistake::new("mark", message));
-    } else if let Err(error) = aqm_of(Some(mark), Bytes::new(1500), None) {
-        mistakes.push(Mistake::new("mark", error.to_string()));
+fn check_ecn(ecn: &Ecn, mistakes: &mut Vec<Mistake>) {
+    let packet = SwitchSpec::default().full_packet(None);
+    if let Err(error) = ecn.aqm(packet) {
+        mistakes.push(Mistake::new("ecn", error.to_string()));
     }
 }
 
@@ -166,6 +134,10 @@ impl SwitchSpec {
         if !(68..=9000).contains(&self.mtu.get()) {
             let message = format!("an MTU lies between 68 B and 9000 B, not {}", self.mtu);
             mistakes.push(Mistake::new("mtu", message));
+        }
+        if let Some(frame) = self.full_frame.filter(|frame| !(FRAME_MIN..=FRAME_MAX).contains(frame)) {
+            let message = format!("a full frame takes {FRAME_MIN} to {FRAME_MAX}, not {frame}");
+            mistakes.push(Mistake::new("full_frame", message));
         }
         if self.memory < MEMORY_MIN || self.memory > MEMORY_MAX {
             let message =
@@ -268,7 +240,7 @@ impl PortSpec {
             service: fanin_queueing::RingService::RoundRobin,
             plain_first: false,
             plain_frames: None,
-            mark: None,
+            ecn: Ecn::default(),
             untagged: None,
             tagged: Vec::new(),
             flood: true,
@@ -326,7 +298,7 @@ impl PortSpec {
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
         check_buffer("buffer", self.buffer, &mut mistakes);
         check_frames("plain_frames", "the plain queue", self.plain_frames, &mut mistakes);
-        check_mark(self.mark, &mut mistakes);
+        check_ecn(&self.ecn, &mut mistakes);
         if self.untagged.is_some_and(|vlan| self.tagged.contains(&vlan)) {
             mistakes.push(Mistake::new("tagged", "a VLAN is tagged or untagged on a port, not both"));
         }
@@ -445,7 +417,7 @@ impl RingSpec {
             mistakes.push(Mistake::new("burst", "a burst without a rate does nothing").help("give a `rate`"));
         }
         check_rate("rate", self.rate, self.burst.unwrap_or_default(), &mut mistakes);
-        check_mark(self.mark, &mut mistakes);
+        check_ecn(&self.ecn, &mut mistakes);
         if let Some(alarm) = self.alarm {
             check_share("alarm", alarm, &mut mistakes);
         }

@@ -1,6 +1,5 @@
 //! The configuration: a TOML file, parsed and checked once. Each problem names line and column.
 
-mod aqm;
 mod limits;
 mod machine;
 mod mistakes;
@@ -11,12 +10,11 @@ mod switch_spec;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-pub use fanin_queueing::{Buffering, NotCapable, PoolCharge, RingService};
-pub use fanin_scenario::EcnMode;
+pub use fanin_queueing::{Buffering, Depth, NotCapable, PoolCharge, RingService};
 use fanin_scenario::{Document, Errors, Problem, Warnings};
+pub use fanin_scenario::{Ecn, EcnMode};
 use fanin_units::{Bytes, wire};
 
-pub(crate) use aqm::aqm_of;
 pub use limits::*;
 pub use mistakes::Mistake;
 pub use port_spec::*;
@@ -69,6 +67,10 @@ fn check(document: &Document) -> Result<LoadedConfig, Errors> {
         );
         return Err(Errors::from(vec![problem]));
     }
+    let signals = ecn_problems(document);
+    if !signals.is_empty() {
+        return Err(Errors::from(signals));
+    }
     let config: Config = document.read()?;
     let mut problems = config.problems(document);
     if config.port.is_empty() {
@@ -111,6 +113,30 @@ fn check(document: &Document) -> Result<LoadedConfig, Errors> {
     }
     let warnings = Warnings::from(config.warnings(document));
     Ok(LoadedConfig { config, warnings })
+}
+
+/// Congestion signals without a `mode` would be off, whatever their other keys say.
+pub(crate) const ECN_WITHOUT_MODE: &str = "`ecn` has no `mode`, and nothing would be marked";
+/// Advice on a correct `ecn`.
+pub(crate) const ECN_EXAMPLE: &str =
+    "write ecn = { mode = \"threshold\", threshold = \"20 packets\" }, or a threshold such as \"30 kB\"";
+
+/// Returns the problems of congestion signals that only the text shows: a missing `mode`, and the earlier key `mark`.
+fn ecn_problems(document: &Document) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for list in ["port", "ring"] {
+        for element in (0..).map(|index| format!("{list}.{index}")).take_while(|path| document.has(path)) {
+            let path = |key: &str| format!("{element}.{key}");
+            if document.has(&path("mark")) {
+                let problem = document.problem(&path("mark"), "unknown key `mark`: the key is `ecn`");
+                problems.push(problem.advise(ECN_EXAMPLE));
+            }
+            if document.has(&path("ecn")) && !document.has(&path("ecn.mode")) {
+                problems.push(document.problem(&path("ecn"), ECN_WITHOUT_MODE).advise(ECN_EXAMPLE));
+            }
+        }
+    }
+    problems
 }
 
 /// The place of the first use of each name.
@@ -321,6 +347,14 @@ impl Config {
                     format!("no rule sends frames to ring `{}`", ring.name),
                 ));
             }
+        }
+        let ports = self.port.iter().enumerate().map(|(index, port)| (format!("port.{index}"), &port.ecn));
+        let rings = self.ring.iter().enumerate().map(|(index, ring)| (format!("ring.{index}"), &ring.ecn));
+        for (element, ecn) in ports.chain(rings) {
+            warnings.extend(ecn.unread().map(|(key, why)| {
+                let path = format!("{element}.ecn.{key}");
+                document.problem(&path, format!("nothing reads `{path}`: {why}")).advise("leave it out")
+            }));
         }
         if buffering != Buffering::Dedicated {
             for (index, _) in self.port.iter().enumerate().filter(|(_, port)| port.buffer.is_some()) {

@@ -1,7 +1,7 @@
 //! The configuration of a port. [`crate::Command`] uses the same types.
 
-use fanin_queueing::{NotCapable, RingService};
-use fanin_scenario::{EcnMode, QueueUnit};
+use fanin_queueing::RingService;
+use fanin_scenario::Ecn;
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,9 +47,9 @@ pub struct PortSpec {
     /// The most frames of its plain queue, in addition to the limits of `switch.buffering`.
     #[serde(default)]
     pub plain_frames: Option<Packets>,
-    /// Marking in its plain queue: frames that no rule sends to a ring.
+    /// Congestion signals of its plain queue: of frames that no rule sends to a ring.
     #[serde(default)]
-    pub mark: Option<MarkSpec>,
+    pub ecn: Ecn,
     /// The VLAN of untagged frames. If any port has `untagged` or `tagged`, the switch separates VLANs.
     #[serde(default)]
     pub untagged: Option<Vlan>,
@@ -119,64 +119,6 @@ pub enum Copying {
     Copy,
     /// Zero copy; the port does not start if the driver does not support it.
     ZeroCopy,
-}
-
-/// Congestion signals of a queue: by a threshold on its instantaneous length, or by random early detection (RED) on
-/// its average. Names and defaults of RED are those of the scenario file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MarkSpec {
-    /// The kind of signal.
-    pub mode: EcnMode,
-    /// `threshold`: frames that arrive at a queue of more bytes are marked.
-    pub bytes: Option<Bytes>,
-    /// `threshold`: frames that arrive at a queue of more frames are marked.
-    pub frames: Option<Packets>,
-    /// `threshold`: the action on frames that are not ECN-capable.
-    #[serde(alias = "others")]
-    pub not_capable: NotCapable,
-    /// RED: the unit of `min` and `max`; packets by default, or bytes in units of a full frame.
-    pub unit: Option<QueueUnit>,
-    /// RED: bytes of a full frame with its check sequence; a payload of `switch.mtu` by default.
-    pub frame: Option<Bytes>,
-    /// RED: below this averaged queue nothing is marked; 15 packets.
-    pub min: Option<Packets>,
-    /// RED: above this averaged queue everything is marked; 25 packets.
-    pub max: Option<Packets>,
-    /// RED: weight of a new sample in the average, 1 for the instantaneous queue; 0.2 %.
-    pub weight: Option<Ratio>,
-    /// RED: probability of a mark just below `max`; 10 %.
-    pub probability_max: Option<Ratio>,
-    /// RED: true to raise the probability linearly from `max` to 1 at twice `max`, instead of at once (Floyd 2000); false.
-    pub gentle: Option<bool>,
-    /// `red-mark`: true to drop frames where the probability is 1 (RFC 3168 §7); true.
-    pub hard_drop: Option<bool>,
-}
-
-impl Default for MarkSpec {
-    fn default() -> Self {
-        Self {
-            mode: EcnMode::Threshold,
-            bytes: None,
-            frames: None,
-            not_capable: NotCapable::Pass,
-            unit: None,
-            frame: None,
-            min: None,
-            max: None,
-            weight: None,
-            probability_max: None,
-            gentle: None,
-            hard_drop: None,
-        }
-    }
-}
-
-impl MarkSpec {
-    /// Marks frames that arrive at a queue of more frames.
-    pub fn frames(frames: Packets) -> Self {
-        Self { frames: Some(frames), ..Self::default() }
-    }
 }
 
 /// Storm control: rates of a port's flooded frames. Absent: no limit.

@@ -1,12 +1,11 @@
 //! The configuration of rings, rules, stations and ways. [`crate::Command`] uses the same types.
 
+use fanin_scenario::Ecn;
 use fanin_units::{Bytes, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
-
-use super::port_spec::MarkSpec;
 
 /// A deep queue ("daqring") of one output, with a token bucket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,9 +30,9 @@ pub struct RingSpec {
     /// Priority under `service = "strict-priority"`; the highest is served first.
     #[serde(default)]
     pub priority: u8,
-    /// Marking of frames in this ring.
+    /// Congestion signals of this ring.
     #[serde(default)]
-    pub mark: Option<MarkSpec>,
+    pub ecn: Ecn,
     /// The share of its capacity at which an alarm is raised.
     #[serde(default)]
     pub alarm: Option<Ratio>,
@@ -50,7 +49,7 @@ impl RingSpec {
             rate: None,
             burst: None,
             priority: 0,
-            mark: None,
+            ecn: Ecn::default(),
             alarm: None,
         }
     }

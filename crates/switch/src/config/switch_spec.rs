@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use fanin_queueing::{Buffering, Layout, MemorySettings, PoolCharge};
-use fanin_units::{Bytes, Duration, Ratio};
+use fanin_scenario::FullPacket;
+use fanin_units::{Bytes, Duration, Rate, Ratio, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::limits::RATE_ASSUMED;
 use super::port_spec::PortSpec;
 use super::ring_spec::{RingSpec, RuleSpec, StationSpec, WaySpec};
 
@@ -40,6 +42,8 @@ pub struct SwitchSpec {
     pub name: String,
     /// The most bytes of an Ethernet payload, 68 B to 9000 B; frames with more are dropped and counted.
     pub mtu: Bytes,
+    /// Bytes of a full frame with its check sequence, for RED and for `ecn.unit = "bytes"`; by default a frame of `mtu`.
+    pub full_frame: Option<Bytes>,
     /// Packet memory: all frames that are queued or held by drivers, 1 MiB to 64 GiB.
     pub memory: Bytes,
     /// Use of huge pages for packet memory.
@@ -86,6 +90,7 @@ impl Default for SwitchSpec {
         Self {
             name: "fanin".to_owned(),
             mtu: Bytes::new(1500),
+            full_frame: None,
             memory: Bytes::new(64 << 20),
             hugepages: Hugepages::Try,
             buffering: Buffering::Dedicated,
@@ -190,6 +195,17 @@ pub enum Idle {
 }
 
 impl SwitchSpec {
+    /// Returns the full packet of a queue with this rate. Without a rate, the average of an idle queue decays at
+    /// [`RATE_ASSUMED`].
+    pub(crate) fn full_packet(&self, rate: Option<Rate>) -> FullPacket {
+        let of_mtu = self.mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into()));
+        let frame = self.full_frame.unwrap_or(of_mtu);
+        // Frames of the switch lack the check sequence.
+        let queued = frame.saturating_sub(Bytes::new(wire::ETHERNET_CHECK.into()));
+        let on_the_wire = queued.saturating_add(Bytes::new(wire::ETHERNET_UNCOUNTED.into()));
+        FullPacket { frame, queued, time: rate.unwrap_or(RATE_ASSUMED).time_to_send(on_the_wire) }
+    }
+
     /// Makes the default switch with these settings of its packet memory. A port's `buffer` belongs to the port's
     /// configuration. Keys of pools are set for `shared` only, because the switch refuses them with other schemes.
     pub fn with_memory(memory: &MemorySettings) -> Self {
@@ -234,5 +250,21 @@ impl Config {
             cell: switch.cell,
         };
         settings.layout()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_packet_is_that_of_the_mtu_unless_it_is_given() {
+        let rate = Rate::new(1_000_000_000);
+        for (full_frame, bytes) in [(None, 1518), (Some(Bytes::new(594)), 594)] {
+            let packet = SwitchSpec { full_frame, ..SwitchSpec::default() }.full_packet(Some(rate));
+            let time = rate.time_to_send(Bytes::new(bytes + 20));
+            let expected = FullPacket { frame: Bytes::new(bytes), queued: Bytes::new(bytes - 4), time };
+            assert_eq!(packet, expected);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use fanin_queueing::AdmissionLimit;
 
-use crate::config::{Config, ImpairSpec, PortSpec};
+use crate::config::{Config, EcnMode, ImpairSpec, PortSpec};
 use crate::snapshot::{Cause, Dropped, Tally};
 
 /// The causes for which ports and queues of a configuration can drop frames.
@@ -19,7 +19,7 @@ pub(super) struct DropCauses<'a> {
 impl<'a> DropCauses<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
         let (layout, ports) = (config.layout(), config.port.iter().enumerate());
-        let early = config.ring.iter().filter(|ring| ring.mark.is_some());
+        let early = config.ring.iter().filter(|ring| ring.ecn.mode != EcnMode::Off);
         Self {
             ports: ports.map(|(place, port)| (port.name.as_str(), (port, layout.limits_of(place)))).collect(),
             early: early.map(|ring| (ring.port.as_str(), ring.name.as_str())).collect(),
@@ -39,7 +39,7 @@ impl<'a> DropCauses<'a> {
     pub(super) fn of_queue(&self, port: &str, ring: &str, dropped: &[Dropped]) -> Vec<Dropped> {
         let (limits, is_early) = match self.ports.get(port) {
             _ if !ring.is_empty() => (&[AdmissionLimit::Ring][..], self.early.contains(&(port, ring))),
-            Some((spec, limits)) => (&limits[..], spec.mark.is_some()),
+            Some((spec, limits)) => (&limits[..], spec.ecn.mode != EcnMode::Off),
             None => (&[][..], false),
         };
         let early = is_early.then_some(AdmissionLimit::Early);

@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::address::{Mac, Vlan};
 use crate::capture::{CapturePoint, CaptureSpec};
 use crate::command::{Command, PortChange};
-use crate::config::{ImpairSpec, MarkSpec, PortSpec, RingSpec, RuleSpec, StationSpec, StormSpec};
+use crate::config::{
+    ECN_WITHOUT_MODE, Ecn, ImpairSpec, PortSpec, RingSpec, RuleSpec, StationSpec, StormSpec,
+};
 use crate::control::answer::{Answer, Refusal};
 use crate::control::metrics;
 use crate::control::openapi::description;
@@ -79,9 +81,9 @@ pub(crate) struct PortPatch {
     flood: Option<bool>,
     /// New limits of storm control.
     storm: Option<StormSpec>,
-    /// Marking in its plain queue: frames that no rule sends to a ring. `null` ends it.
+    /// Congestion signals of its plain queue: of frames that no rule sends to a ring. `null` ends them.
     #[serde(deserialize_with = "given")]
-    mark: Option<Option<MarkSpec>>,
+    ecn: Option<Option<Ecn>>,
     /// Impairment. Delayed frames keep their departure times.
     impair: Option<ImpairSpec>,
 }
@@ -104,9 +106,9 @@ pub(crate) struct RingPatch {
     burst: Option<Option<Bytes>>,
     /// Priority under `service = "strict-priority"`; the highest is served first.
     priority: Option<u8>,
-    /// New marking; `null` ends it.
+    /// New congestion signals; `null` ends them.
     #[serde(deserialize_with = "given")]
-    mark: Option<Option<MarkSpec>>,
+    ecn: Option<Option<Ecn>>,
     /// The share of its capacity at which an alarm is raised.
     #[serde(deserialize_with = "given")]
     alarm: Option<Option<Ratio>>,
@@ -124,10 +126,18 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
         Refusal::new(status, format_args!("invalid body: {}", in_words(&error.to_string())))
     };
+    let unprocessable =
+        |detail: &str| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("invalid body: {detail}"));
+    let value = serde_json::from_slice(&call.body).map_err(wrong)?;
     // serde accepts a list in place of an object, with the fields in order.
-    if has_list(&serde_json::from_slice(&call.body).map_err(wrong)?) {
-        let detail = "invalid body: give an object without lists";
-        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    if has_list(&value) {
+        return Err(unprocessable("give an object without lists"));
+    }
+    if value.get("mark").is_some() {
+        return Err(unprocessable("unknown field `mark`: the field is `ecn`"));
+    }
+    if value.get("ecn").is_some_and(|ecn| ecn.is_object() && ecn.get("mode").is_none()) {
+        return Err(unprocessable(ECN_WITHOUT_MODE));
     }
     serde_json::from_slice(&call.body).map_err(wrong)
 }
@@ -237,8 +247,9 @@ pub(crate) fn port(operation: &Operation, call: &Call) -> Result<Answer> {
 }
 
 pub(crate) fn change_port(operation: &Operation, call: &Call) -> Result<Answer> {
-    let PortPatch { rate, flood, storm, mark, impair } = read(call)?;
-    let change = PortChange { name: call.name.clone(), rate, flood, storm, mark, impair };
+    let PortPatch { rate, flood, storm, ecn, impair } = read(call)?;
+    let ecn = ecn.map(Option::unwrap_or_default);
+    let change = PortChange { name: call.name.clone(), rate, flood, storm, ecn, impair };
     operation.change(&Command::SetPort(change))?;
     port(operation, call)
 }
@@ -267,13 +278,13 @@ pub(crate) fn change_ring(operation: &Operation, call: &Call) -> Result<Answer> 
         .into_iter()
         .find(|ring| ring.name == call.name)
         .ok_or_else(|| Refusal::unknown("ring", &call.name))?;
-    let RingPatch { frames, bytes, rate, burst, priority, mark, alarm } = patch;
+    let RingPatch { frames, bytes, rate, burst, priority, ecn, alarm } = patch;
     spec.frames = frames.unwrap_or(spec.frames);
     spec.bytes = bytes.unwrap_or(spec.bytes);
     spec.rate = rate.unwrap_or(spec.rate);
     spec.burst = burst.unwrap_or(spec.burst);
     spec.priority = priority.unwrap_or(spec.priority);
-    spec.mark = mark.unwrap_or(spec.mark);
+    spec.ecn = ecn.map_or(spec.ecn, Option::unwrap_or_default);
     spec.alarm = alarm.unwrap_or(spec.alarm);
     operation.change(&Command::SetRing(spec))?;
     ring(operation, call)

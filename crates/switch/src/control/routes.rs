@@ -389,7 +389,7 @@ mod tests {
     fn body() -> impl Strategy<Value = Vec<u8>> {
         let right = prop_oneof![
             Just(
-                r#"{"name":"a","port":"p","bytes":"1 MiB","rate":"1 Gb/s","alarm":0.5,"mark":{"frames":"9 packets"}}"#
+                r#"{"name":"a","port":"p","bytes":"1 MiB","rate":"1 Gb/s","alarm":0.5,"ecn":{"mode":"threshold","threshold":"9 packets"}}"#
             ),
             Just(
                 r#"{"name":"a","ring":"r","source_mac":"02:00:00:00:00:00/16","protocol":"tcp","source_port":"5-9"}"#

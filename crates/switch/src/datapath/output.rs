@@ -1,12 +1,12 @@
 //! One output: its queues, the dequeued frames that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
-    Aqm, BucketError, Frame, FrameCount, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings,
+    BucketError, Frame, FrameCount, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings,
     Rings, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio, wire};
 
-use crate::config::{ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
+use crate::config::{EcnMode, ImpairSpec, PortSpec, RingSpec, SwitchSpec};
 use crate::driver::{BURST, Received};
 use crate::random::SplitMix64;
 use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
@@ -99,21 +99,16 @@ struct CutThrough<H> {
     checked: u64,
 }
 
-/// Calls [`aqm_of`] for a checked configuration.
-fn checked_aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Aqm {
-    aqm_of(mark, mtu, rate).expect("a configuration that was checked")
-}
-
-fn settings_of(spec: &RingSpec, mtu: Bytes, reserve: &mut DescriptorReserve) -> RingSettings {
+fn settings_of(spec: &RingSpec, switch: &SwitchSpec, reserve: &mut DescriptorReserve) -> RingSettings {
     let frames_max = spec.frames.map_or(RING_FRAMES_MAX, |frames| frames.get() as u32);
-    let frames_reserved = reserve.take(spec.frames_held(mtu).min(frames_max.into()));
+    let frames_reserved = reserve.take(spec.frames_held(switch.mtu).min(frames_max.into()));
     RingSettings {
         frames_max,
         bytes_max: spec.bytes.unwrap_or(Bytes::MAX),
         frames_reserved: frames_reserved as u32,
         shaping: spec.rate.map(|rate| (rate, spec.burst.unwrap_or_default())),
         priority: spec.priority,
-        aqm: checked_aqm(spec.mark, mtu, spec.rate),
+        aqm: spec.ecn.aqm(switch.full_packet(spec.rate)).expect("a configuration that was checked"),
     }
 }
 
@@ -158,8 +153,8 @@ impl<H: Copy + Default> Output<H> {
         let mut output = Self {
             queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],
-            plain_reads_ecn: spec.mark.is_some(),
-            reads_ecn: spec.mark.is_some(),
+            plain_reads_ecn: spec.ecn.mode != EcnMode::Off,
+            reads_ecn: spec.ecn.mode != EcnMode::Off,
             clock: Instant::START,
             unsent: Vec::new(),
             rate: spec.rate,
@@ -392,7 +387,8 @@ impl<H: Copy + Default> Output<H> {
 
     /// Notes whether any queue marks, after a change of one.
     fn note_markers(&mut self) {
-        let is_marking = |ring: &ConfiguredRing| ring.spec.as_ref().is_some_and(|spec| spec.mark.is_some());
+        let is_marking =
+            |ring: &ConfiguredRing| ring.spec.as_ref().is_some_and(|spec| spec.ecn.mode != EcnMode::Off);
         self.reads_ecn = self.plain_reads_ecn || self.rings.iter().any(is_marking);
     }
 
@@ -422,10 +418,10 @@ impl<H: Copy + Default> Output<H> {
     pub(super) fn add_ring(
         &mut self,
         spec: &RingSpec,
-        mtu: Bytes,
+        switch: &SwitchSpec,
         reserve: &mut DescriptorReserve,
     ) -> Result<(), RingError> {
-        let settings = settings_of(spec, mtu, reserve);
+        let settings = settings_of(spec, switch, reserve);
         let state = ConfiguredRing {
             spec: Some(spec.clone()),
             alarm_level: alarm_level(spec),
@@ -446,8 +442,13 @@ impl<H: Copy + Default> Output<H> {
     ///
     /// # Errors
     /// If the settings are wrong.
-    pub(super) fn set_ring(&mut self, ring: usize, spec: &RingSpec, mtu: Bytes) -> Result<(), RingError> {
-        let settings = settings_of(spec, mtu, &mut DescriptorReserve(0));
+    pub(super) fn set_ring(
+        &mut self,
+        ring: usize,
+        spec: &RingSpec,
+        switch: &SwitchSpec,
+    ) -> Result<(), RingError> {
+        let settings = settings_of(spec, switch, &mut DescriptorReserve(0));
         self.queue.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
         self.queue.set_shaping(self.clock, ring, settings.shaping)?;
         self.queue.set_priority(self.clock, ring, settings.priority);

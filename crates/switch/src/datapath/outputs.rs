@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use fanin_queueing::{EcnCodepoint, Frame, NextDeparture, RingError, StoredFrame, Verdict};
 use fanin_scenario::{Document, Errors};
-use fanin_units::{Bytes, Instant, Rate};
+use fanin_units::{Instant, Rate};
 
-use crate::config::{Config, MarkSpec, RingSpec, aqm_of};
+use crate::config::{Config, Ecn, EcnMode, RingSpec, SwitchSpec};
 use crate::driver::{BURST, Received};
 use crate::random::SplitMix64;
 use crate::snapshot::QueueSnapshot;
@@ -45,7 +45,7 @@ pub(super) enum Admission {
 pub(super) struct Outputs<H> {
     outputs: Vec<Output<H>>,
     memory: Buffers,
-    mtu: Bytes,
+    switch: SwitchSpec,
     reserve: DescriptorReserve,
     /// Random numbers for early marking and dropping.
     random: SplitMix64,
@@ -69,22 +69,21 @@ impl<H: Copy + Default> Outputs<H> {
                 Err(errors) => errors,
             }
         };
-        let mtu = config.switch.mtu;
+        let switch = config.switch.clone();
         let mut memory = Buffers::new(config, shared).map_err(|error| wrong("switch.buffering", &error))?;
         let mut outputs = Vec::new();
         for (index, spec) in config.port.iter().enumerate() {
             let mut output = Output::new(spec).map_err(|error| wrong("port", &error))?;
             output.set_impairment(spec.impair, SplitMix64::new(config.switch.seed, 1 + index as u64));
             outputs.push(output);
-            memory.set_aqm(
-                index,
-                aqm_of(spec.mark, mtu, spec.rate).map_err(|error| wrong("port.mark", &error))?,
-            );
+            let aqm =
+                spec.ecn.aqm(switch.full_packet(spec.rate)).map_err(|error| wrong("port.ecn", &error))?;
+            memory.set_aqm(index, aqm);
         }
         let mut all = Self {
             outputs,
             memory,
-            mtu,
+            switch,
             reserve: DescriptorReserve::new(),
             random: SplitMix64::new(config.switch.seed, 0),
             with_cut_through: Vec::new(),
@@ -155,11 +154,12 @@ impl<H: Copy + Default> Outputs<H> {
         }
     }
 
-    /// Changes marking in the plain queue of an output.
-    pub(super) fn set_plain_mark(&mut self, port: usize, mark: Option<MarkSpec>, rate: Option<Rate>) {
+    /// Changes the congestion signals of an output's plain queue.
+    pub(super) fn set_plain_ecn(&mut self, port: usize, ecn: &Ecn, rate: Option<Rate>) {
         self.check += 1;
-        self.memory.set_aqm(port, aqm_of(mark, self.mtu, rate).expect("a configuration that was checked"));
-        self.outputs[port].set_plain_marker(mark.is_some());
+        let aqm = ecn.aqm(self.switch.full_packet(rate)).expect("a configuration that was checked");
+        self.memory.set_aqm(port, aqm);
+        self.outputs[port].set_plain_marker(ecn.mode != EcnMode::Off);
     }
 
     /// Starts a burst of frames: plain queues are checked again before frames may pass them.
@@ -298,7 +298,7 @@ impl<H: Copy + Default> Outputs<H> {
     /// # Errors
     /// If the port has the largest number of rings, or the settings are wrong.
     pub(super) fn add_ring(&mut self, port: usize, spec: &RingSpec) -> Result<(), RingError> {
-        self.outputs[port].add_ring(spec, self.mtu, &mut self.reserve)
+        self.outputs[port].add_ring(spec, &self.switch, &mut self.reserve)
     }
 
     /// Removes the ring of this name.

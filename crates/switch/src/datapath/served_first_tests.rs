@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fanin_queueing::{EcnCodepoint, Frame};
-use fanin_units::{Bytes, Instant, Packets};
+use fanin_units::{Instant, Packets};
 use proptest::prelude::*;
 
 use super::output::{DescriptorReserve, Output, PLAIN, QueuedFrame};
@@ -68,7 +68,7 @@ fn the_plain_queue_takes_its_turn_unless_it_goes_first() {
         let mut output = Output::<u32>::new(&port).unwrap();
         let mut reserve = DescriptorReserve::new();
         let ring = RingSpec { frames: Some(Packets::new(9)), ..RingSpec::new("r", "p0") };
-        output.add_ring(&ring, Bytes::new(1500), &mut reserve).unwrap();
+        output.add_ring(&ring, &SwitchSpec::default(), &mut reserve).unwrap();
         for ring in [PLAIN + 1, PLAIN, PLAIN + 1, PLAIN] {
             let queued = QueuedFrame::default();
             let frame = Frame::new(1000);

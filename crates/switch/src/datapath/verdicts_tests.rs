@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::output::PLAIN;
 use super::outputs::{Admission, Outputs, StagedFrame};
 use super::pause::PauseControl;
-use crate::config::{Buffering, Config, EcnMode, MarkSpec, NotCapable, PortSpec, SwitchSpec, aqm_of};
+use crate::config::{Buffering, Config, Depth, Ecn, EcnMode, NotCapable, PortSpec, SwitchSpec};
 use crate::driver::Received;
 use crate::random::SplitMix64;
 use crate::workers::SharedCounts;
@@ -69,17 +69,15 @@ fn schemes() -> Vec<SwitchSpec> {
     ]
 }
 
-fn markers() -> Vec<Option<MarkSpec>> {
-    let red = |mode| {
-        let (min, max, weight) = (Packets::new(1), Packets::new(4), Ratio::new(300_000));
-        Some(MarkSpec { mode, min: Some(min), max: Some(max), weight: Some(weight), ..MarkSpec::default() })
-    };
-    let bytes = MarkSpec { bytes: Some(Bytes::new(3_000)), ..MarkSpec::default() };
+fn signals() -> Vec<Ecn> {
+    let (min, max, weight) = (Packets::new(1), Packets::new(4), Ratio::new(300_000));
+    let red = |mode| Ecn { mode, min, max, weight, ..Ecn::default() };
+    let bytes = Depth::Bytes(Bytes::new(3_000));
     vec![
-        None,
-        Some(MarkSpec::frames(Packets::new(3))),
-        Some(bytes),
-        Some(MarkSpec { not_capable: NotCapable::Drop, ..bytes }),
+        Ecn::default(),
+        Ecn::marking_above(Depth::Packets(Packets::new(3)), NotCapable::Pass),
+        Ecn::marking_above(bytes, NotCapable::Pass),
+        Ecn::marking_above(bytes, NotCapable::Drop),
         red(EcnMode::RedMark),
         red(EcnMode::RedDrop),
     ]
@@ -135,15 +133,15 @@ impl LiveQueues {
 }
 
 /// Plays a sequence on both sides. Returns the numbers of marked and of dropped frames.
-fn play(switch: SwitchSpec, mark: Option<MarkSpec>, steps: &[Arrival]) -> (u64, u64) {
-    let port = |number| PortSpec { rate: Some(RATE), mark, ..PortSpec::new(&format!("p{number}")) };
+fn play(switch: SwitchSpec, ecn: Ecn, steps: &[Arrival]) -> (u64, u64) {
+    let port = |number| PortSpec { rate: Some(RATE), ecn, ..PortSpec::new(&format!("p{number}")) };
     let config = Config { port: (0..PORTS).map(port).collect(), switch, ..Config::default() };
     let config = config.checked().unwrap_or_else(|errors| panic!("{errors}"));
     let mut live = LiveQueues::new(&config);
     let link = OutputLink::new(RATE, Bytes::new(wire::ETHERNET_UNCOUNTED.into()));
     let mut booked = BookedMemory::new(&config.layout(), &[link; PORTS], InService::Free).unwrap();
     for output in 0..PORTS {
-        booked.set_aqm(output, aqm_of(mark, config.switch.mtu, Some(RATE)).unwrap());
+        booked.set_aqm(output, ecn.aqm(config.switch.full_packet(Some(RATE))).unwrap());
     }
     let mut random = SplitMix64::new(SEED, 0);
     let mut now = Instant::START + Duration::from_millis(1);
@@ -156,7 +154,7 @@ fn play(switch: SwitchSpec, mark: Option<MarkSpec>, steps: &[Arrival]) -> (u64, 
             Passage::Dropped(_) => None,
         };
         live.serve_until(now);
-        assert_eq!(live.arrive(now, step), simulated, "{:?} {mark:?}: {step:?}", config.switch.buffering);
+        assert_eq!(live.arrive(now, step), simulated, "{:?} {ecn:?}: {step:?}", config.switch.buffering);
     }
     booked.settle(now);
     let (mut marked, mut dropped) = (0, 0);
@@ -182,9 +180,9 @@ proptest! {
     fn the_live_switch_decides_as_the_simulator_does(
         steps in prop::collection::vec(step(), 1..200),
         switch in prop::sample::select(schemes()),
-        mark in prop::sample::select(markers()),
+        ecn in prop::sample::select(signals()),
     ) {
-        play(switch, mark, &steps);
+        play(switch, ecn, &steps);
     }
 }
 
@@ -194,12 +192,12 @@ fn every_scheme_and_marker_acts_in_a_burst() {
         .map(|n| Arrival { after: 700, input: n % 3, output: 0, bytes: 1000, ecn: EcnCodepoint::Capable })
         .collect();
     for switch in schemes() {
-        for mark in markers() {
-            let name = format!("{:?} with {mark:?}", switch.buffering);
+        for ecn in signals() {
+            let name = format!("{:?} with {ecn:?}", switch.buffering);
             let has_limit = switch.buffering != Buffering::Unlimited;
-            let drops = has_limit || mark.is_some_and(|mark| mark.mode != EcnMode::Threshold);
-            let marks = mark.is_some_and(|mark| mark.mode != EcnMode::RedDrop);
-            let (marked, dropped) = play(switch.clone(), mark, &burst);
+            let drops = has_limit || ecn.mode.is_red();
+            let marks = ecn.mode.marks();
+            let (marked, dropped) = play(switch.clone(), ecn, &burst);
             assert_eq!(
                 (marked > 0, dropped > 0),
                 (marks, drops),

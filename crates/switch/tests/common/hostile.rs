@@ -30,7 +30,7 @@ name = "p2"
 interface = "c"
 untagged = 6
 rate = "1 Gb/s"
-mark = { frames = 2, not_capable = "drop" }
+ecn = { mode = "threshold", threshold = 2 }
 m21 = { buffer = "64 kB" }
 [[port]]
 name = "p3"
@@ -43,7 +43,7 @@ name = "deep"
 port = "p2"
 frames = 30
 rate = "0.78 Gb/s"
-mark = { mode = "red-mark", min = 3, max = 9 }
+ecn = { mode = "red-mark", min = 3, max = 9 }
 [[ring]]
 name = "wide"
 port = "p3"

@@ -44,7 +44,7 @@ pub const WORDS: &[&str] = &[
     "\"burst\":",
     "\"ring\":",
     "\"priority\":",
-    "\"mark\":",
+    "\"ecn\":",
     "\"impair\":",
     "\"storm\":",
     "\"source-1\"",

@@ -205,6 +205,8 @@ impl Cubic {
         } else {
             cwnd
         };
+        assert!(beta <= 1 << BETA_SHIFT, "a loss raises the window");
+        assert!(self.window_max <= cwnd, "the plateau lies above the window that was lost");
         (((u64::from(cwnd) * beta) >> BETA_SHIFT) as u32).max(2)
     }
 
@@ -252,6 +254,8 @@ impl Cubic {
                 self.origin = self.window_max;
             }
         }
+        assert!(self.epoch <= now_ms + 1, "an epoch begins in the future");
+        assert!(self.origin >= self.window_max, "the plateau lies below the window before the last loss");
         let elapsed_ms = u64::from(now_ms + 1 - self.epoch) + u64::from(self.delay_min / 1000);
         let time = (elapsed_ms << TIME_SHIFT) / 1000;
         let offset = time.abs_diff(u64::from(self.k)).min(1 << 17);
@@ -271,6 +275,7 @@ impl Cubic {
         let beta = parameters.beta;
         let scale = 8 * ((1 << BETA_SHIFT) + beta) / 3 / ((1 << BETA_SHIFT) - beta);
         let delta = (cwnd * scale) >> 3;
+        assert!(self.epoch > 0, "the window of NewReno counts from the start of an epoch");
         while self.acks > delta && delta > 0 {
             self.acks -= delta;
             self.window_reno += 1;
@@ -317,6 +322,7 @@ impl Cubic {
             }
         }
         self.round_delay = self.round_delay.min(delay);
+        assert!((1..=delay).contains(&self.delay_min), "the least delay counts each sample");
         if self.samples < HYSTART_SAMPLES_MIN {
             self.samples += 1;
         } else if self.round_delay

@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use fanin_network::PortIndex;
-use fanin_scenario::{
-    Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, SwitchSettings,
-};
+use fanin_scenario::{Buffering, CongestionControl, M21Charge, PauseMode, Scenario, SwitchSettings};
 use fanin_switch::config::{
-    Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec,
-    SwitchSpec, WaySpec,
+    Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, PauseSpec, PortSpec, RingSpec, RuleSpec, SwitchSpec,
+    WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets, Ratio, mix, wire};
@@ -41,6 +39,7 @@ pub fn configure(
         switch: SwitchSpec {
             name: switch.name.clone(),
             mtu: scenario.transport.mtu,
+            full_frame: Some(full_frame(network)),
             memory: memory(switch, &network.uplinks_of(number)),
             hugepages: Hugepages::Off,
             // Each switch draws losses of its own. Whole numbers of TOML have 63 bits.
@@ -78,7 +77,7 @@ pub fn configure(
             service: switch.settings.daqring.service,
             plain_first: plain_queue.is_some(),
             plain_frames: plain_queue.as_ref().map(|queue| Packets::new(queue.frames_max.into())),
-            mark: mark(network, switch),
+            ecn: switch.settings.ecn,
             flood: false,
             pause: pause(network, switch, *end)?,
             m21: m21(scenario, network, switch, own_buffer)?,
@@ -157,31 +156,6 @@ fn memory(switch: &LiveSwitch, is_uplink: &[bool]) -> Bytes {
     // Half of the drivers' chunks wait for frames that arrive. The other half is for frames that have left the queues, whose
     // memory is four times that of full frames.
     Bytes::new(drivers.max(drivers / 2 + held).clamp(MEMORY_MIN, MEMORY_MAX))
-}
-
-fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
-    let ecn = &switch.settings.ecn;
-    let red = MarkSpec {
-        mode: ecn.mode,
-        unit: Some(ecn.unit),
-        frame: Some(full_frame(network)),
-        min: Some(ecn.min),
-        max: Some(ecn.max),
-        weight: Some(ecn.weight),
-        probability_max: Some(ecn.probability_max),
-        gentle: Some(ecn.gentle),
-        hard_drop: (ecn.mode == EcnMode::RedMark).then_some(ecn.hard_drop),
-        ..MarkSpec::default()
-    };
-    let threshold = MarkSpec { not_capable: ecn.not_capable, ..MarkSpec::default() };
-    match ecn.mode {
-        EcnMode::Off => None,
-        EcnMode::RedMark | EcnMode::RedDrop => Some(red),
-        EcnMode::Threshold => Some(match ecn.unit.depth(ecn.threshold, full_frame(network)) {
-            Depth::Packets(frames) => MarkSpec { frames: Some(frames), ..threshold },
-            Depth::Bytes(bytes) => MarkSpec { bytes: Some(bytes), ..threshold },
-        }),
-    }
 }
 
 /// Returns the PAUSE settings of a port to a switch; hosts' ends of a veth pair ignore PAUSE.
@@ -318,7 +292,7 @@ const fn exactly(mac: [u8; 6]) -> MacPrefix {
 #[cfg(test)]
 mod tests {
     use fanin_queueing::{Ingress, PauseThresholds};
-    use fanin_scenario::PoolCharge;
+    use fanin_scenario::{EcnMode, NotCapable, PoolCharge, QueueUnit};
 
     use super::*;
 
@@ -434,7 +408,7 @@ mod tests {
             let network = LiveNetwork::of(&scenario).unwrap();
             let config = configure(&scenario, &network, 0, Path::new("/nowhere")).unwrap();
             let port = &config.port[0];
-            assert_eq!(port.mark.unwrap().frame, Some(Bytes::new(594)), "{framing}");
+            assert_eq!(config.switch.full_frame, Some(Bytes::new(594)), "{framing}");
             assert_eq!(port.buffer, Some(Bytes::new(99_400)), "{framing}");
         }
     }
@@ -460,9 +434,18 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_in_bytes_count_full_frames() {
-        let sets = ["ecn.mode=threshold", "ecn.unit=bytes", "ecn.threshold=10 packets"];
-        let mark = configured(&sets).port[0].mark.unwrap();
-        assert_eq!((mark.bytes, mark.frames), (Some(Bytes::new(15_180)), None));
+    fn congestion_signals_are_those_of_the_scenario() {
+        for threshold in ["10 packets", "15 kB"] {
+            let set = format!("ecn.threshold={threshold}");
+            let sets = ["ecn.mode=threshold", "ecn.unit=bytes", "ecn.not_capable=pass", &set];
+            let config = configured(&sets);
+            // The switch reads its settings from a file.
+            let read =
+                fanin_switch::config::load_text("switch", &toml::to_string(&config).unwrap()).unwrap().config;
+            for ecn in config.port.iter().chain(&read.port).map(|port| port.ecn) {
+                assert_eq!((ecn.threshold.to_string().as_str(), ecn.unit), (threshold, QueueUnit::Bytes));
+                assert_eq!((ecn.mode, ecn.not_capable), (EcnMode::Threshold, NotCapable::Pass));
+            }
+        }
     }
 }

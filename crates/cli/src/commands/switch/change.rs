@@ -11,7 +11,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin switch set RING rate=\"344 Mb/s\" bytes=\"256 MiB\" alarm=0.8
 
-Keys are those of [[ring]]: frames, bytes, rate, burst, priority, mark, alarm. Values are JSON or
+Keys are those of [[ring]]: frames, bytes, rate, burst, priority, ecn, alarm. Values are JSON or
 plain text; null takes a limit away. Nothing that is queued is lost. Everything else that can be
 changed: fanin switch api.")]
 pub(super) struct SetArguments {

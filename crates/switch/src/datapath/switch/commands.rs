@@ -160,7 +160,7 @@ impl<D: Driver> Switch<D> {
         let (index, port) = (self.ring_index(&spec.name)?, self.port_index(&spec.port)?);
         let output = self.outputs.output_mut(port);
         let ring = output.ring(&spec.name).ok_or_else(|| unknown("ring", &spec.name))?;
-        output.set_ring(ring, &spec, self.config.switch.mtu).map_err(|error| full(&error))?;
+        output.set_ring(ring, &spec, &self.config.switch).map_err(|error| full(&error))?;
         self.config.ring[index] = spec;
         Ok(())
     }
@@ -211,7 +211,7 @@ impl<D: Driver> Switch<D> {
         }
         spec.flood = change.flood.unwrap_or(spec.flood);
         spec.storm = change.storm.unwrap_or(spec.storm);
-        spec.mark = change.mark.unwrap_or(spec.mark);
+        spec.ecn = change.ecn.unwrap_or(spec.ecn);
         spec.impair = change.impair.unwrap_or(spec.impair);
         Ok((port, spec))
     }
@@ -224,8 +224,8 @@ impl<D: Driver> Switch<D> {
                 .set_rate(spec.rate)
                 .map_err(|error| CommandError::Wrong(vec![Mistake::new("rate", error.to_string())]))?;
         }
-        if change.mark.is_some() {
-            self.outputs.set_plain_mark(port, spec.mark, spec.rate);
+        if change.ecn.is_some() {
+            self.outputs.set_plain_ecn(port, &spec.ecn, spec.rate);
         }
         if change.impair.is_some() {
             let output = self.outputs.output_mut(port);

@@ -5,12 +5,12 @@ use fanin_units::{Bytes, Duration, Instant, Packets};
 use super::Switch;
 use crate::address::Mac;
 use crate::command::{Command, PortChange};
-use crate::config::{Config, Hugepages, ImpairSpec, MarkSpec, PortSpec, RingSpec, StationSpec};
+use crate::config::{Config, Depth, Ecn, Hugepages, ImpairSpec, NotCapable, PortSpec, RingSpec, StationSpec};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
 
-fn mark() -> MarkSpec {
-    MarkSpec { bytes: Some(Bytes::new(3000)), ..MarkSpec::default() }
+fn marking() -> Ecn {
+    Ecn::marking_above(Depth::Bytes(Bytes::new(3000)), NotCapable::Pass)
 }
 
 /// Two ports; behind the second one is station 1.
@@ -43,24 +43,24 @@ fn is_clear(switch: &Switch<MemoryPorts>) -> bool {
 fn frames_pass_empty_queues_again_once_no_queue_marks() {
     let mut switch = switch();
     let spec =
-        |name: &str, mark| RingSpec { mark, frames: Some(Packets::new(100)), ..RingSpec::new(name, "p1") };
-    let ring = |name: &str, mark| Command::AddRing(spec(name, mark));
+        |name: &str, ecn| RingSpec { ecn, frames: Some(Packets::new(100)), ..RingSpec::new(name, "p1") };
+    let ring = |name: &str, ecn| Command::AddRing(spec(name, ecn));
     assert!(is_clear(&switch));
-    change(&mut switch, PortChange { mark: Some(Some(mark())), ..of_port() });
+    change(&mut switch, PortChange { ecn: Some(marking()), ..of_port() });
     for name in ["a", "b"] {
-        switch.handle_command(ring(name, Some(mark()))).unwrap();
+        switch.handle_command(ring(name, marking())).unwrap();
     }
     // Each of the three queues marks, until the last one stops.
-    change(&mut switch, PortChange { mark: Some(None), ..of_port() });
+    change(&mut switch, PortChange { ecn: Some(Ecn::default()), ..of_port() });
     assert!(!is_clear(&switch), "two rings mark");
-    switch.handle_command(Command::SetRing(spec("a", None))).unwrap();
+    switch.handle_command(Command::SetRing(spec("a", Ecn::default()))).unwrap();
     assert!(!is_clear(&switch), "a ring marks");
     switch.handle_command(Command::RemoveRing { name: "b".to_owned() }).unwrap();
     assert!(is_clear(&switch), "no queue marks");
     // A ring without marks in the place of the removed one changes nothing, one with marks does.
-    switch.handle_command(ring("c", None)).unwrap();
+    switch.handle_command(ring("c", Ecn::default())).unwrap();
     assert!(is_clear(&switch));
-    switch.handle_command(Command::SetRing(spec("c", Some(mark())))).unwrap();
+    switch.handle_command(Command::SetRing(spec("c", marking()))).unwrap();
     assert!(!is_clear(&switch));
 }
 

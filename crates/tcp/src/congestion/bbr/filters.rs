@@ -30,7 +30,14 @@ impl MaxFilter {
     /// Adds the sample `value` of round number `round`.
     pub(super) fn update(&mut self, round: u64, value: u64) {
         assert!(round >= self.best[2].0, "rounds run backwards");
-        let sample = (round, value);
+        self.add((round, value));
+        let [first, second, third] = self.best;
+        assert!(first.1 >= second.1 && second.1 >= third.1, "the samples are ordered by their value");
+        assert!(first.0 <= second.0 && second.0 <= third.0, "and by their round");
+    }
+
+    fn add(&mut self, sample: (u64, u64)) {
+        let (round, value) = sample;
         if value >= self.best[0].1 || round - self.best[2].0 > BANDWIDTH_ROUNDS {
             self.best = [sample; 3];
             return;
@@ -88,6 +95,7 @@ pub(super) struct LongTermRate {
 impl LongTermRate {
     /// The policer's rate, if there is one.
     pub(super) fn get(&self) -> Option<u64> {
+        assert!(!self.is_used || self.rate > 0, "a policer that lets nothing pass");
         self.is_used.then_some(self.rate)
     }
 
@@ -136,6 +144,7 @@ impl LongTermRate {
             self.reset(sample);
             return false;
         }
+        assert!(sample.lost >= self.begin_lost && sample.delivered >= self.begin_delivered, "counts fall");
         // An interval ends with a loss: the tokens are then used up.
         let lost = sample.lost - self.begin_lost;
         let delivered = sample.delivered - self.begin_delivered;

@@ -190,6 +190,7 @@ impl Bbr {
         if self.is_full || rate > self.pacing.rate() {
             self.pacing.set_rate(rate);
         }
+        assert!(gain > 0, "a gain of zero stops the connection");
     }
 
     /// Handles a segment before it is sent: the first one starts the model, and one after an idle time resumes it.
@@ -310,11 +311,15 @@ impl Bbr {
         let bandwidth = self.bandwidth();
         self.set_pacing_rate(window, path, bandwidth, self.pacing_gain);
         self.set_cwnd(window, delivery, path, bandwidth);
+        assert!(self.mode != Mode::Drain || self.is_full, "a queue is drained before the pipe is full");
+        assert!(window.cwnd > 0 && window.cwnd <= window.cwnd_clamp, "a window of {}", window.cwnd);
     }
 
     fn update_bandwidth(&mut self, delivery: &Delivery, sample: &RateSample, path: &PathState, salt: u32) {
         self.is_round_start = false;
         let Some((delivered, interval_us)) = sample.rate else { return };
+        assert!(interval_us > 0, "a rate over no time");
+        assert!(sample.prior_delivered <= self.rate.delivered(), "a segment was delivered before all others");
         if sample.prior_delivered >= self.round_end {
             self.round_end = self.rate.delivered();
             self.rounds += 1;
@@ -351,6 +356,7 @@ impl Bbr {
             expected = 0;
         }
         self.epoch_acked += u64::from(delivery.delivered);
+        assert!(self.epoch_acked >= expected, "an epoch that delivers less than the bandwidth starts again");
         let extra = (self.epoch_acked - expected).min(window.cwnd.into()) as u32;
         let largest = &mut self.extra_acked[self.extra_span];
         *largest = (*largest).max(extra);
@@ -380,6 +386,7 @@ impl Bbr {
     }
 
     fn advance_cycle(&mut self) {
+        assert_eq!(self.mode, Mode::ProbeBandwidth, "only this mode has a cycle of gains");
         self.cycle_phase = (self.cycle_phase + 1) % CYCLE.len();
         self.cycle_at = self.rate.delivered_at();
     }
@@ -390,6 +397,7 @@ impl Bbr {
         let drawn = mix(now.get() ^ (u64::from(salt) << 32)) % CYCLE_STARTS;
         self.cycle_phase = CYCLE.len() - 1 - drawn as usize;
         self.advance_cycle();
+        assert!(CYCLE[self.cycle_phase] >= UNIT, "a cycle begins with the low gain");
     }
 
     /// Notes a full pipe after three rounds without a quarter more bandwidth (`bbr_check_full_bw_reached`).
@@ -397,6 +405,7 @@ impl Bbr {
         if self.is_full || !self.is_round_start || sample.is_app_limited {
             return;
         }
+        assert!(self.full_rounds < FULL_ROUNDS, "a full pipe is noted once");
         let threshold = self.full_bandwidth + (self.full_bandwidth >> 2);
         if self.bandwidth.get() >= threshold {
             self.full_bandwidth = self.bandwidth.get();
@@ -468,6 +477,8 @@ impl Bbr {
 
     /// Ends the probe of the round-trip time: the flight grows back (`bbr_check_probe_rtt_done`, `bbr_reset_mode`).
     fn end_probe_rtt(&mut self, now: Instant, window: &mut CongestionWindow, salt: u32) {
+        assert_eq!(self.mode, Mode::ProbeRtt, "a probe ends that was not begun");
+        assert!((1..now.get()).contains(&self.probe_rtt_end), "a probe ends before its time");
         self.min_rtt_at = now.get();
         window.cwnd = window.cwnd.max(self.prior_cwnd);
         if self.is_full {
