@@ -114,8 +114,7 @@ def crates(side: str) -> tuple[str, ...]:
 
 def test_only_queueing_matches_on_a_scheme() -> None:
     # Elsewhere code asks a layout for its limits, or compares with one scheme whose key it checks.
-    # The simulator's queue alone has an arm for each discipline.
     arm = re.compile(r"Buffering::\w+\s*(?:=>|\|(?!\|)|if\b)")
     sources = (path for path in (ROOT / "crates").glob("*/src/**/*.rs") if not path.name.endswith("tests.rs"))
     readers = {str(path.relative_to(ROOT)) for path in sources if arm.search(path.read_text())}
-    assert readers == {"crates/queueing/src/buffering.rs", "crates/sim/src/fabric/output.rs"}
+    assert readers == {"crates/queueing/src/buffering.rs"}

@@ -309,7 +309,7 @@ impl Fabric {
         let (at, draw) = (Instant::new(now), || (self.chances[switch].bits() >> 32) as u32);
         let passage = match queue {
             OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
-            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+            OutputQueue::Memory => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
             }

@@ -113,7 +113,7 @@ impl Builder<'_> {
         let mut memory = BookedMemory::new(&layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, self.aqm(settings, port)?);
-            self.ports[port as usize].set_queue(OutputQueue::sharing(settings.buffering));
+            self.ports[port as usize].set_queue(OutputQueue::Memory);
         }
         *self.memories.last_mut().expect("the switch was added") = Some(memory);
         Ok(())

@@ -1,6 +1,6 @@
 //! A port: the queue before a link, and the link.
 
-use fanin_queueing::{BookedDedicated, BookedMemory, Buffering, OutputBuffer};
+use fanin_queueing::{BookedDedicated, BookedMemory, OutputBuffer};
 use fanin_units::Instant;
 
 use super::link::LinkState;
@@ -16,30 +16,15 @@ use crate::schedule::NEVER;
 pub(super) enum OutputQueue {
     /// A switch's output with its own buffer (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// A switch's output with pools (`shared.rs`). Its switch's [`BookedMemory`] has the accounts, and departures are booked.
-    Shared,
-    /// The same with a dynamic threshold (`dynamic_threshold.rs`).
-    DynamicThreshold,
-    /// The same with input modules and virtual output queues (`voq.rs`).
-    Voq,
+    /// A switch's output that shares memory with others; departures are booked. The switch's [`BookedMemory`] knows the scheme
+    /// (`shared.rs`, `dynamic_threshold.rs`, `voq.rs`).
+    Memory,
     /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
     /// An output that PAUSE can stop (`pausable.rs`), driven naively. Its memory is accounted by its switch.
     Pausable(Box<PausableOutput>),
     /// A host's output: first in, first out, without a limit. Departures are booked on the link.
     Host,
-}
-
-impl OutputQueue {
-    /// Makes the queue of an output that shares memory with others.
-    pub(super) fn sharing(scheme: Buffering) -> Self {
-        match scheme {
-            Buffering::Shared => Self::Shared,
-            Buffering::DynamicThreshold => Self::DynamicThreshold,
-            Buffering::Voq => Self::Voq,
-            Buffering::Dedicated | Buffering::Daqring | Buffering::Unlimited => unreachable!("own memory"),
-        }
-    }
 }
 
 /// One direction of a link and the queue before it.
