@@ -31,7 +31,7 @@ impl Account {
     /// Returns true if `charge` bytes more would exceed the limit.
     #[inline]
     pub(crate) const fn refuses(&self, charge: u64) -> bool {
-        self.level.bytes + charge > self.limit
+        self.within_limit(charge).is_none()
     }
 
     #[inline]
@@ -43,7 +43,32 @@ impl Account {
     /// yet could prevent both.
     #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
-        self.level.bytes + charge > self.limit.min(self.level.bytes_max)
+        self.below_high_water(charge).is_none()
+    }
+
+    /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit.
+    #[inline]
+    pub(crate) const fn within_limit(&self, charge: u64) -> Option<u64> {
+        let level = self.level.bytes + charge;
+        if level <= self.limit { Some(level) } else { None }
+    }
+
+    /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit or the high-water mark.
+    /// Departures that are not settled yet could prevent both.
+    #[inline]
+    pub(crate) fn below_high_water(&self, charge: u64) -> Option<u64> {
+        self.within_limit(charge).filter(|&level| level <= self.level.bytes_max)
+    }
+
+    /// Raises the occupancy to `level` bytes, which the caller has checked against the limit.
+    #[inline]
+    pub(crate) fn raise_to(&mut self, level: u64) {
+        debug_assert!(
+            (self.level.bytes..=self.limit).contains(&level),
+            "an admission above the limit, or of less than no bytes"
+        );
+        self.level.bytes = level;
+        self.level.bytes_max = self.level.bytes_max.max(level);
     }
 
     /// Charges a frame that the account does not refuse.
@@ -52,9 +77,8 @@ impl Account {
     /// If the charge exceeds the limit.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {
-        assert!(!self.refuses(charge), "a frame is admitted above the limit");
-        self.level.bytes += charge;
-        self.level.bytes_max = self.level.bytes_max.max(self.level.bytes);
+        let level = self.within_limit(charge).expect("a frame is admitted above the limit");
+        self.raise_to(level);
     }
 
     /// Frees the memory of a frame.

@@ -317,11 +317,12 @@ impl BufferingAccounts {
         queued: u64,
         charge: u64,
     ) -> bool {
-        let is_below = !self.depends_on_departures(input, output, queued, charge);
-        if is_below {
-            self.admit(input, output, charge);
+        match self {
+            Self::Dedicated => true,
+            Self::Shared(shared) => shared.admit_below_high_water(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.admit_below_high_water(queued, charge),
+            Self::Voq(shared) => shared.admit_below_high_water(input, output, charge),
         }
-        is_below
     }
 
     /// Frees the memory of a frame.

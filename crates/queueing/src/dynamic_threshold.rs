@@ -96,6 +96,17 @@ impl DynamicThresholdAccounts {
         self.pool.depends_on_departures(charge) || self.is_reached(queued)
     }
 
+    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
+    /// change the verdict or the high-water mark.
+    #[inline]
+    pub(crate) fn admit_below_high_water(&mut self, queued: u64, charge: u64) -> bool {
+        let is_below = !self.depends_on_departures(queued, charge);
+        if is_below {
+            self.admit(charge);
+        }
+        is_below
+    }
+
     /// Charges a frame that no limit refuses.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {

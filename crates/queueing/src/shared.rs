@@ -149,6 +149,17 @@ impl SharedAccounts {
             || self.pools[self.pool_of(input, output)].depends_on_departures(charge)
     }
 
+    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
+    /// change the verdict or a high-water mark.
+    #[inline]
+    pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, charge: u64) -> bool {
+        let is_below = !self.depends_on_departures(input, output, charge);
+        if is_below {
+            self.admit(input, output, charge);
+        }
+        is_below
+    }
+
     /// Charges a frame that no limit refuses.
     #[inline]
     pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {

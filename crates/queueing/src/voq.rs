@@ -118,12 +118,22 @@ impl VoqAccounts {
         queue.free().min(module.free())
     }
 
-    /// Returns true if earlier departures could change the verdict on a frame, or the high-water mark of its module. No figure
-    /// shows the mark of a queue.
+    /// Returns true if earlier departures could change the verdict on a frame, or the high-water mark of its module.
     #[inline]
     pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts(input, output);
-        module.depends_on_departures(charge) || queue.refuses(charge)
+        independent_levels(module, queue, charge).is_none()
+    }
+
+    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
+    /// change the verdict or the high-water mark of the module.
+    #[inline]
+    pub(crate) fn admit_below_high_water(&mut self, input: usize, output: usize, charge: u64) -> bool {
+        let (module, queue) = self.accounts_mut(input, output);
+        let Some([of_module, of_queue]) = independent_levels(module, queue, charge) else { return false };
+        module.raise_to(of_module);
+        queue.raise_to(of_queue);
+        true
     }
 
     /// Charges a frame that no limit refuses.
@@ -174,6 +184,13 @@ impl VoqAccounts {
             assert_holds(&module.queues, "queue", &own, |_, output| output);
         }
     }
+}
+
+/// The levels of a module and one of its queues with a further charge. `None` if departures that are not settled yet could change
+/// the verdict, or the module's high-water mark; no figure shows the mark of a queue.
+#[inline]
+fn independent_levels(module: &Account, queue: &Account, charge: u64) -> Option<[u64; 2]> {
+    Some([module.below_high_water(charge)?, queue.within_limit(charge)?])
 }
 
 impl Layout {

@@ -81,7 +81,7 @@ impl Endpoint {
     /// Notes a segment just sent: updates the largest flight, and whether the window was filled.
     #[inline]
     pub(crate) fn note_transmission(&mut self, config: &Config) {
-        assert!(self.flight.size > 0, "a segment was sent, and none is outstanding");
+        debug_assert!(self.flight.size > 0, "a segment was sent, and none is outstanding");
         let full = self.flight.pipe() + config.segment_units() > self.window.cwnd;
         let usage = &mut self.usage;
         match config.validation {

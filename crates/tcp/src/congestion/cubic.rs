@@ -254,8 +254,11 @@ impl Cubic {
                 self.origin = self.window_max;
             }
         }
-        assert!(self.epoch <= now_ms + 1, "an epoch begins in the future");
-        assert!(self.origin >= self.window_max, "the plateau lies below the window before the last loss");
+        debug_assert!(self.epoch <= now_ms + 1, "an epoch begins in the future");
+        debug_assert!(
+            self.origin >= self.window_max,
+            "the plateau lies below the window before the last loss"
+        );
         let elapsed_ms = u64::from(now_ms + 1 - self.epoch) + u64::from(self.delay_min / 1000);
         let time = (elapsed_ms << TIME_SHIFT) / 1000;
         let offset = time.abs_diff(u64::from(self.k)).min(1 << 17);
@@ -322,7 +325,7 @@ impl Cubic {
             }
         }
         self.round_delay = self.round_delay.min(delay);
-        assert!((1..=delay).contains(&self.delay_min), "the least delay counts each sample");
+        debug_assert!((1..=delay).contains(&self.delay_min), "the least delay counts each sample");
         if self.samples < HYSTART_SAMPLES_MIN {
             self.samples += 1;
         } else if self.round_delay
