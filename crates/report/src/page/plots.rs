@@ -8,7 +8,7 @@ use serde_json::json;
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape, swatch};
 use super::format::{FigureForm, significant};
 use super::swept;
-use crate::{EventRow, QueueRow, RunResult, SAMPLES_OF_P99};
+use crate::{Bound, EventRow, QueueRow, RunResult, SAMPLES_OF_P99, ScheduleTimes};
 
 const PS_PER_MS: f64 = 1e9;
 /// Columns of a histogram.
@@ -110,14 +110,15 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
         .filter_map(|result| result.summary.times().and_then(|times| times.ideal))
         .filter(|ideal| ideal.is_finite() && *ideal > 0.0)
         .collect();
-    // The bound is drawn only if contention raises it visibly above the ideal.
-    let bounds: Vec<f64> = results
-        .iter()
-        .filter_map(|result| Some(result.summary.bound.as_ref()?.least.time_ms.mean))
-        .filter(|bound| ideals.iter().all(|ideal| *bound > 1.01 * ideal))
-        .collect();
+    // A schedule's mean is drawn only if it lies visibly above the times that it is compared with.
+    let means = |of: fn(&Bound) -> &ScheduleTimes, others: &[f64]| -> Vec<f64> {
+        let all = results.iter().filter_map(|result| Some(of(result.summary.bound.as_ref()?).time_ms.mean));
+        all.filter(|mean| others.iter().all(|other| *mean > 1.01 * other)).collect()
+    };
+    let bounds = means(|bound| &bound.least, &ideals);
+    let clairvoyant = means(|bound| &bound.clairvoyant, &[&ideals[..], &bounds].concat());
     let low = ideals.iter().copied().fold(low, f64::min);
-    let high = ideals.iter().chain(&bounds).copied().fold(high, f64::max);
+    let high = ideals.iter().chain(&bounds).chain(&clairvoyant).copied().fold(high, f64::max);
     let log = low > 0.0 && high / low > LOG_FROM;
     // A margin keeps the first and last event off the frame.
     let (min, max) = if log {
@@ -133,7 +134,12 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     };
     let scale = if log { ", logarithmic" } else { "" };
     let x = Axis { title: format!("{subject} in ms{scale}"), log, min, max };
-    let marks = [marks_at("ideal", &ideals), marks_at("least mean", &bounds)].concat();
+    let marks = [
+        marks_at("ideal", &ideals),
+        marks_at("least mean", &bounds),
+        marks_at("clairvoyant mean", &clairvoyant),
+    ]
+    .concat();
     vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }
 
@@ -146,6 +152,17 @@ fn marks_at(text: &str, values: &[f64]) -> Vec<Mark> {
         }
     }
     marks
+}
+
+/// Names the vertical lines of several kinds, since labels that would overlap are left out.
+fn legend(marks: &[Mark]) -> String {
+    let mut marks: Vec<&Mark> = marks.iter().collect();
+    marks.sort_by(|one, other| one.at.total_cmp(&other.at));
+    let texts: Vec<&str> = marks.iter().map(|mark| mark.text.as_str()).collect();
+    if texts.iter().all(|text| *text == texts[0]) {
+        return String::new();
+    }
+    format!("Vertical lines, from the left: {}.", texts.join(", "))
 }
 
 fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: usize) -> Chart {
@@ -187,7 +204,7 @@ fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: 
     Chart {
         id: "collection-time-cdf".into(),
         title: format!("Share of {events} completed within a time"),
-        caption: String::new(),
+        caption: legend(marks),
         description: description.join(" "),
         x: x.clone(),
         y: Axis { title: format!("share of {events}, %"), log: false, min: 0.0, max: 100.0 },

@@ -5,8 +5,9 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    EventOutcome, EventRow, FlowRow, IdealFigures, IoRow, Load, MachineFigures, NetworkFigures, PortFigures,
-    QueueRow, Records, ScenarioName, ShapingFigures, Span, Speed, Summary, WindowRow, tcp,
+    Bound, EventOutcome, EventRow, FlowRow, IdealFigures, IoRow, Load, MachineFigures, MeanP99,
+    NetworkFigures, PortFigures, QueueRow, Records, ScenarioName, ScheduleTimes, ShapingFigures, Span, Speed,
+    Summary, WindowRow, tcp,
 };
 
 mod several;
@@ -347,6 +348,23 @@ fn every_chart_is_drawn_for_both_widths_with_its_words() {
             assert!(lines.count() >= 1);
         }
     }
+}
+
+#[test]
+fn schedules_are_drawn_where_their_means_differ() {
+    let lines = |least: f64, clairvoyant: f64| {
+        let mut result = run_result(ResultKind::Sim, "a", 3);
+        let schedule =
+            |mean| ScheduleTimes { time_ms: MeanP99 { mean, p99: 40.0 }, ..ScheduleTimes::default() };
+        result.summary.bound = Some(Bound { least: schedule(least), clairvoyant: schedule(clairvoyant) });
+        let html = page(&[result]);
+        let legend = html.split_once("Vertical lines, from the left: ").map(|(_, rest)| rest.to_owned());
+        legend.and_then(|rest| Some(rest.split_once(".</figcaption>")?.0.to_owned())).unwrap_or_default()
+    };
+    assert_eq!(lines(18.3, 18.35), "");
+    assert_eq!(lines(20.0, 20.1), "ideal, least mean");
+    assert_eq!(lines(20.0, 25.0), "ideal, least mean, clairvoyant mean");
+    assert_eq!(lines(18.3, 25.0), "ideal, clairvoyant mean");
 }
 
 #[test]
