@@ -103,6 +103,13 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "ecn",
         "weight must be above 0",
     ),
+    // Less than 2^36 bytes in packets of 1518 B, and more in those of this MTU.
+    (
+        "{ mode = \"threshold\", threshold = \"30 kB\" }",
+        "{ mode = \"red-mark\", unit = \"bytes\", max = 8000000 }",
+        "ecn",
+        "neither exceeds 2^36 bytes or packets; these are 135.27 kB and 72144 MB",
+    ),
     ("{ mode = \"threshold\", threshold = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
     ("mtu = \"9000 B\"", "full_frame = \"99 PB\"", "full_frame", "a full frame takes"),
     ("frames = 14000", "", "[[ring]]", "has no capacity"),

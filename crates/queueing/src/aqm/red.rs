@@ -36,7 +36,8 @@ pub struct RedSettings {
 pub enum RedError {
     /// The thresholds differ in measure, are out of order, or exceed 2^36 bytes or frames.
     #[error(
-        "the lower threshold must lie below the upper one and in the same measure; these are {min} and {max}"
+        "the lower threshold must lie below the upper one, in the same measure, and neither exceeds 2^36 bytes or packets; \
+         these are {min} and {max}"
     )]
     Thresholds {
         /// The lower threshold given.

@@ -413,3 +413,46 @@ impl Default for SwitchSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_packets_become_the_unit_of_the_queue() {
+        let packet = FullPacket {
+            frame: Bytes::new(1518),
+            queued: Bytes::new(1514),
+            time: Duration::from_nanos(12_304),
+        };
+        let packets = |count| Depth::Packets(Packets::new(count));
+        let bytes = |count| Depth::Bytes(Bytes::new(count));
+        for (unit, threshold, counted) in [
+            (QueueUnit::Packets, packets(20), packets(20)),
+            (QueueUnit::Bytes, packets(20), bytes(30_360)),
+            (QueueUnit::Bytes, bytes(3_000), bytes(3_000)),
+            (QueueUnit::Packets, bytes(3_000), bytes(3_000)),
+        ] {
+            let ecn = Ecn { unit, ..Ecn::marking_above(threshold, NotCapable::Pass) };
+            let marker = Aqm::Threshold(Threshold { depth: counted, not_capable: NotCapable::Pass });
+            assert_eq!(format!("{:?}", ecn.aqm(packet)), format!("{:?}", Ok::<_, RedError>(marker)));
+        }
+        for (unit, depth_min, depth_max) in
+            [(QueueUnit::Packets, packets(15), packets(25)), (QueueUnit::Bytes, bytes(22_770), bytes(37_950))]
+        {
+            let ecn = Ecn { mode: EcnMode::RedMark, unit, ..Ecn::default() };
+            let red = Red::new(RedSettings {
+                depth_min,
+                depth_max,
+                weight: Ratio::new(2_000),
+                probability_max: Ratio::new(100_000),
+                gentle: false,
+                ecn: true,
+                hard_drop: true,
+                packet_mean: packet.queued,
+                packet_time: packet.time,
+            });
+            assert_eq!(format!("{:?}", ecn.aqm(packet)), format!("{:?}", red.map(Aqm::Red)));
+        }
+    }
+}

@@ -121,8 +121,13 @@ fn check_frames(key: &'static str, holder: &str, frames: Option<Packets>, mistak
     }
 }
 
-fn check_ecn(ecn: &Ecn, mistakes: &mut Vec<Mistake>) {
-    let packet = SwitchSpec::default().full_packet(None);
+/// Checks the congestion signals of a queue with this rate. Its full packet follows from the switch's settings, so that these
+/// must be right first.
+fn check_ecn(ecn: &Ecn, switch: &SwitchSpec, rate: Option<Rate>, mistakes: &mut Vec<Mistake>) {
+    if !switch.mistakes().is_empty() {
+        return;
+    }
+    let packet = switch.full_packet(rate.filter(|rate| !rate.is_zero()));
     if let Err(error) = ecn.aqm(packet) {
         mistakes.push(Mistake::new("ecn", error.to_string()));
     }
@@ -298,7 +303,7 @@ impl PortSpec {
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
         check_buffer("buffer", self.buffer, &mut mistakes);
         check_frames("plain_frames", "the plain queue", self.plain_frames, &mut mistakes);
-        check_ecn(&self.ecn, &mut mistakes);
+        check_ecn(&self.ecn, switch, self.rate, &mut mistakes);
         if self.untagged.is_some_and(|vlan| self.tagged.contains(&vlan)) {
             mistakes.push(Mistake::new("tagged", "a VLAN is tagged or untagged on a port, not both"));
         }
@@ -386,10 +391,10 @@ impl RingSpec {
         self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)
     }
 
-    /// Checks the ring in a switch with this packet memory.
+    /// Checks the ring in a switch with these settings.
     pub(crate) fn mistakes<'a>(
         &self,
-        memory: Bytes,
+        switch: &SwitchSpec,
         has_port: bool,
         ports: impl FnOnce() -> Vec<&'a str>,
     ) -> Vec<Mistake> {
@@ -404,9 +409,11 @@ impl RingSpec {
                 Mistake::new("", format!("ring `{}` has no capacity", self.name))
                     .help("give `frames = 14000`, or `bytes = \"27.3 MB\"`, or both"),
             ),
-            (_, Some(bytes)) if bytes < FRAME_MIN || bytes > memory => {
-                let message =
-                    format!("a ring holds {FRAME_MIN} to {memory}, all of the packet memory, not {bytes}");
+            (_, Some(bytes)) if bytes < FRAME_MIN || bytes > switch.memory => {
+                let message = format!(
+                    "a ring holds {FRAME_MIN} to {}, all of the packet memory, not {bytes}",
+                    switch.memory
+                );
                 mistakes.push(
                     Mistake::new("bytes", message).help("lower `bytes`, or raise `memory` of [switch]"),
                 );
@@ -417,7 +424,7 @@ impl RingSpec {
             mistakes.push(Mistake::new("burst", "a burst without a rate does nothing").help("give a `rate`"));
         }
         check_rate("rate", self.rate, self.burst.unwrap_or_default(), &mut mistakes);
-        check_ecn(&self.ecn, &mut mistakes);
+        check_ecn(&self.ecn, switch, self.rate, &mut mistakes);
         if let Some(alarm) = self.alarm {
             check_share("alarm", alarm, &mut mistakes);
         }

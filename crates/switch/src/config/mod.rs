@@ -194,10 +194,7 @@ impl Config {
         }
         for (index, ring) in self.ring.iter().enumerate() {
             let port = self.port_index(&ring.port).map(|port| &self.port[port]);
-            add(
-                &format!("ring.{index}"),
-                ring.mistakes(self.switch.memory, port.is_some(), || self.port_names()),
-            );
+            add(&format!("ring.{index}"), ring.mistakes(&self.switch, port.is_some(), || self.port_names()));
         }
         let rings: HashSet<&str> = self.ring.iter().map(|ring| ring.name.as_str()).collect();
         for (index, rule) in self.rule.iter().enumerate() {

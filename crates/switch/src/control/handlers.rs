@@ -126,20 +126,33 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
         Refusal::new(status, format_args!("invalid body: {}", in_words(&error.to_string())))
     };
-    let unprocessable =
-        |detail: &str| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("invalid body: {detail}"));
     let value = serde_json::from_slice(&call.body).map_err(wrong)?;
     // serde accepts a list in place of an object, with the fields in order.
     if has_list(&value) {
-        return Err(unprocessable("give an object without lists"));
-    }
-    if value.get("mark").is_some() {
-        return Err(unprocessable("unknown field `mark`: the field is `ecn`"));
-    }
-    if value.get("ecn").is_some_and(|ecn| ecn.is_object() && ecn.get("mode").is_none()) {
-        return Err(unprocessable(ECN_WITHOUT_MODE));
+        return Err(unprocessable(format_args!("give an object without lists")));
     }
     serde_json::from_slice(&call.body).map_err(wrong)
+}
+
+/// Reads a body that may have congestion signals.
+fn read_with_ecn<T: DeserializeOwned>(call: &Call) -> Result<T> {
+    let value: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+    if value.get("mark").is_some() {
+        return Err(unprocessable(format_args!("unknown field `mark`: the field is `ecn`")));
+    }
+    let Some(ecn) = value.get("ecn").filter(|ecn| ecn.is_object()) else { return read(call) };
+    if ecn.get("mode").is_none() {
+        return Err(unprocessable(format_args!("{ECN_WITHOUT_MODE}")));
+    }
+    let body = read(call)?;
+    let unread = Ecn::deserialize(ecn).ok().and_then(|ecn| ecn.unread().next());
+    unread.map_or(Ok(body), |(key, why)| {
+        Err(unprocessable(format_args!("nothing reads `ecn.{key}`: {why}; leave it out")))
+    })
+}
+
+fn unprocessable(detail: std::fmt::Arguments<'_>) -> Refusal {
+    Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("invalid body: {detail}"))
 }
 
 /// Rewrites a message of serde_json: names the expected type in words.
@@ -247,7 +260,7 @@ pub(crate) fn port(operation: &Operation, call: &Call) -> Result<Answer> {
 }
 
 pub(crate) fn change_port(operation: &Operation, call: &Call) -> Result<Answer> {
-    let PortPatch { rate, flood, storm, ecn, impair } = read(call)?;
+    let PortPatch { rate, flood, storm, ecn, impair } = read_with_ecn(call)?;
     let ecn = ecn.map(Option::unwrap_or_default);
     let change = PortChange { name: call.name.clone(), rate, flood, storm, ecn, impair };
     operation.change(&Command::SetPort(change))?;
@@ -263,7 +276,7 @@ pub(crate) fn ring(operation: &Operation, call: &Call) -> Result<Answer> {
 }
 
 pub(crate) fn add_ring(operation: &Operation, call: &Call) -> Result<Answer> {
-    let spec: RingSpec = read(call)?;
+    let spec: RingSpec = read_with_ecn(call)?;
     let name = spec.name.clone();
     operation.change(&Command::AddRing(spec))?;
     let item = one(all_rings(operation)?, "ring", &name, |item| &item.name)?;
@@ -271,7 +284,7 @@ pub(crate) fn add_ring(operation: &Operation, call: &Call) -> Result<Answer> {
 }
 
 pub(crate) fn change_ring(operation: &Operation, call: &Call) -> Result<Answer> {
-    let patch: RingPatch = read(call)?;
+    let patch: RingPatch = read_with_ecn(call)?;
     let mut spec = operation
         .config()?
         .ring

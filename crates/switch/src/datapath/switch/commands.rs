@@ -143,7 +143,7 @@ impl<D: Driver> Switch<D> {
             return Err(CommandError::Full { message: format!("a switch has at most {NAMES_MAX} rings") });
         }
         let port = self.config.port_index(&spec.port);
-        refuse_any(spec.mistakes(self.config.switch.memory, port.is_some(), || self.port_names()))?;
+        refuse_any(spec.mistakes(&self.config.switch, port.is_some(), || self.port_names()))?;
         let room = port.map_or(Ok(()), |port| self.outputs.output(port).room_for_ring());
         room.map_err(|error| full(&error))
     }
@@ -153,7 +153,7 @@ impl<D: Driver> Switch<D> {
         if old.port != spec.port {
             return Err(CommandError::Moved { ring: spec.name.clone(), port: old.port.clone() });
         }
-        refuse_any(spec.mistakes(self.config.switch.memory, true, Vec::new))
+        refuse_any(spec.mistakes(&self.config.switch, true, Vec::new))
     }
 
     fn set_ring(&mut self, spec: RingSpec) -> Result<(), CommandError> {
