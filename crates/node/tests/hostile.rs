@@ -351,10 +351,14 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     // The true collector takes its place again.
     system.work(1500);
     let before: Vec<Usage> = pids.iter().map(|&pid| usage(pid)).collect();
-    let counted = |system: &System| -> Vec<[u64; 2]> {
+    let counted = |system: &System| -> Vec<[u64; 3]> {
         let texts =
             attacked.map(|(role, _)| get(system.live.metrics(&common::name(role, 0)).unwrap(), "/metrics"));
-        let names = ["fanin_connection_reads_total", "fanin_messages_received_total"];
+        let names = [
+            "fanin_connection_reads_total",
+            "fanin_messages_received_total",
+            "fanin_connections_too_frequent_total",
+        ];
         texts.iter().map(|text| names.map(|name| counter(text, name) as u64)).collect()
     };
     let counted_before = counted(&system);
@@ -432,9 +436,7 @@ fn a_flood_of_strangers_costs_little_and_stops_nothing() {
     let slow = STRANGERS as u64 * (SLOW_BYTES + 1);
     let sent = slow + FAULTY_READS_MAX * share(5 * FAULTY) + REPLAY_READS_MAX * REPLAYS as u64;
     for ((after, before), (role, _)) in counted(&system).iter().zip(&counted_before).zip(attacked) {
-        let text = get(system.live.metrics(&common::name(role, 0)).unwrap(), "/metrics");
-        let too_frequent = counter(&text, "fanin_connections_too_frequent_total") as u64;
-        let [reads, messages] = [after[0] - before[0], after[1] - before[1]];
+        let [reads, messages, too_frequent] = [0, 1, 2].map(|count| after[count] - before[count]);
         // The flood resets its connections: one read for each that was not closed because of its rate.
         let reads_max = sent + share(flooded).saturating_sub(too_frequent) + MESSAGE_READS_MAX * messages;
         eprintln!("{role}: {reads} read calls, and at most {reads_max} are permitted");
