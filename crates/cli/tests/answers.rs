@@ -432,7 +432,11 @@ fn check_refuses_what_sim_refuses() {
     )
     .unwrap();
     let line = format!("{file}:5:3");
-    let cases: [(&[&str], &[&str]); 4] = [
+    let planes = folder.file("planes.toml");
+    let links = "extends = \"leaf-spine\"\n[network.leaf_spine]\npods = 64\nspines = 1024\nplanes = 64\n";
+    std::fs::write(&planes, links).unwrap();
+    let planes_line = format!("{planes}:5:10");
+    let cases: [(&[&str], &[&str]); 5] = [
         (
             &[&file],
             &[
@@ -447,6 +451,7 @@ fn check_refuses_what_sim_refuses() {
             &["no link is called \"tor->x\"", "tor:0->collector:0"],
         ),
         (&["incast", "--set", "record.queues=[\"*\"]"], &["no queue is called \"*\""]),
+        (&[&planes], &["network.leaf_spine.planes: the network has more than 2000000 links", &planes_line]),
     ];
     for (arguments, expected) in cases {
         for verb in [&["scenario", "check"][..], &["sim"]] {

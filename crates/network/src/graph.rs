@@ -10,6 +10,9 @@ use fanin_units::{Bytes, Duration, Rate, Ratio, mix};
 use crate::Paths;
 use crate::switches::{SwitchKind, SwitchRole};
 
+/// The most links of a scenario's network.
+pub const LINKS_MAX: usize = 2_000_000;
+
 /// The index of a host or switch in [`Network::nodes`].
 pub type NodeIndex = u32;
 
@@ -105,6 +108,14 @@ pub enum NetworkError {
         link: usize,
         /// Number of nodes.
         nodes: usize,
+    },
+    /// The scenario asks for more links than a network may have.
+    #[error(
+        "{key}: the network has more than {LINKS_MAX} links: give fewer racks, readouts, or links of each"
+    )]
+    Links {
+        /// The scenario's key to lower.
+        key: &'static str,
     },
     /// A link's rate is below 1 kb/s, at which a frame of 1500 bytes takes 12 s.
     #[error("link {link} between {from} and {to} is too slow: {rate}")]

@@ -28,7 +28,7 @@ pub use contention::{
 };
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use fanin_units::wire::FrameOverhead;
-pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, reverse};
+pub use graph::{LINKS_MAX, Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, reverse};
 pub use ideal::{Answers, Ideal, ideal_time};
 pub use paths::{Paths, Spread};
 pub use routes::{ConnectionRoute, find_route, find_routes};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use fanin_network::{
-    DataPaths, Ideal, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections, find_routes,
-    topology,
+    DataPaths, Ideal, LINKS_MAX, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections,
+    find_routes, topology,
 };
 use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, machines};
 use fanin_units::{Bytes, Duration};
@@ -21,18 +21,10 @@ fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
 }
 
 /// Compares a scenario's facts about its topology with the graph.
-fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
+fn compare_facts(scenario: &Scenario, network: &Network) {
     let facts = scenario.topology_facts();
     let sections: BTreeSet<&str> = network.switches_used().map(|kind| kind.section()).collect();
     assert_eq!(facts.switches.iter().copied().collect::<BTreeSet<_>>(), sections, "sections of switches");
-    let sources: BTreeSet<_> = roles.readouts.iter().collect();
-    let others: BTreeSet<_> = (roles.collectors.iter().chain(&roles.loggers).chain(&roles.supervisor))
-        .filter(|host| !sources.contains(host))
-        .collect();
-    let links = network.ports().step_by(2).filter(|&port| {
-        !others.contains(&network.source(port)) && !others.contains(&network.destination(port))
-    });
-    assert_eq!(facts.links, links.count() as u64, "links of readouts and between switches");
     let has_uplinks = network.ports().any(|port| network.is_uplink(port));
     assert_eq!(facts.reads("uplink"), has_uplinks, "uplinks");
 }
@@ -54,7 +46,7 @@ fn compare_rates(scenario: &Scenario, network: &Network, roles: &Roles) {
 /// Checks the graph, and the routes of all connections. Returns the number of routes that pass a software switch.
 fn check(scenario: &Scenario) -> usize {
     let (network, roles) = topology::build(scenario).unwrap();
-    compare_facts(scenario, &network, &roles);
+    compare_facts(scenario, &network);
     if !scenario.is_barrier() {
         compare_rates(scenario, &network, &roles);
     }
@@ -181,6 +173,69 @@ proptest! {
         let redirected = check(&scenario);
         prop_assert_eq!(redirected > 0, preset == "multihost");
     }
+}
+
+/// The network is refused at its first link too many, with the key that asks for most links.
+#[test]
+fn networks_of_too_many_links_are_refused() {
+    let scenario = |preset: &str, sets: &[&str]| {
+        load(preset, &sets.iter().map(|&set| set.to_owned()).collect::<Vec<_>>()).unwrap().scenario
+    };
+    let cases: [(&str, &[&str], &str); 3] = [
+        // 1024 racks with 64 links to each of 64 cores.
+        (
+            "thesis-a-1000hz",
+            &[
+                "network.cores=64",
+                "network.uplinks_per_core=64",
+                "network.readouts_per_group=0",
+                "collectors.racks=1024",
+            ],
+            "network.uplinks_per_core",
+        ),
+        // 819200 collectors, 16 links of each of 65535 readouts, and 64 links of each of 4096 racks.
+        (
+            "multihost",
+            &[
+                "network.uplinks_per_core=64",
+                "network.readouts_per_group=0",
+                "readout.links_per_host=16",
+                "readout.hosts=65535",
+                "collectors.racks=4096",
+                "collectors.hosts_per_rack=200",
+            ],
+            "network.uplinks_per_core",
+        ),
+        // 64 planes, each with 64 × 1024 links between leaf and spine switches.
+        (
+            "leaf-spine",
+            &["network.leaf_spine.planes=64", "network.leaf_spine.pods=64", "network.leaf_spine.spines=1024"],
+            "network.leaf_spine.planes",
+        ),
+    ];
+    for (preset, sets, key) in cases {
+        assert_eq!(
+            topology::build(&scenario(preset, sets)).unwrap_err(),
+            NetworkError::Links { key },
+            "{preset}"
+        );
+    }
+}
+
+#[test]
+fn a_network_of_the_most_links_is_built() {
+    let build = |collectors: u32| {
+        let mut scenario = load("replay", &["readout.links_per_host=16".to_owned()]).unwrap().scenario;
+        scenario.readout.hosts = 65_535;
+        scenario.logger.hosts = 1;
+        scenario.collectors.racks = 1;
+        scenario.collectors.hosts_per_rack = collectors;
+        topology::build(&scenario)
+    };
+    // Besides the collectors': 16 links of each readout, and the supervisor's and the logger's.
+    let last = (LINKS_MAX - 16 * 65_535 - 2) as u32;
+    assert_eq!(build(last + 1).unwrap_err(), NetworkError::Links { key: "readout.links_per_host" });
+    assert_eq!(build(last).unwrap().0.links.len(), LINKS_MAX);
 }
 
 /// Recomputes the classes of links from the paths of all pairs of hosts, one by one.

@@ -1,6 +1,7 @@
 //! Reasons for which a scenario is not run.
 
 use fanin_events::sizes::SizesError;
+use fanin_network::NetworkError;
 use fanin_scenario::Scenario;
 use fanin_sim::RecordError;
 use fanin_units::Bytes;
@@ -47,7 +48,14 @@ pub struct RefusedSetting {
 impl Error {
     /// Returns the refused setting; `None` for errors that do not belong to a single setting.
     pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
-        let Self::Sim(fanin_sim::Error::Record(error)) = self else { return None };
+        let error = match self {
+            Self::Sim(fanin_sim::Error::Record(error)) => error,
+            Self::Sim(fanin_sim::Error::Network(error @ NetworkError::Links { key })) => {
+                let (key, message) = ((*key).to_owned(), error.to_string());
+                return Some(RefusedSetting { key, message, help: None });
+            }
+            _ => return None,
+        };
         match error {
             RecordError::NoSuchQueue { name, kinds } => {
                 let place = scenario.record.queues.iter().position(|queue| queue == name)?;

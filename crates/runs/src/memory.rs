@@ -143,4 +143,15 @@ mod tests {
         assert!(error.contains("needs at least") && error.contains("readout.hosts"), "{error}");
         assert!(check(&load("thesis-a-1000hz", &[]).unwrap().scenario).is_ok());
     }
+
+    /// A machine with more memory would refuse it, too.
+    #[test]
+    fn a_network_of_too_many_links_is_refused_without_memory_for_its_run() {
+        let sets = ["readout.hosts=60000", "collectors.racks=1500", "network.uplinks_per_core=64"];
+        let mut scenario = load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap().scenario;
+        assert!(matches!(crate::check(&scenario, false), Err(Error::Memory { .. })));
+        scenario.network.cores = 64;
+        let error = crate::check(&scenario, false).unwrap_err();
+        assert_eq!(error.setting(&scenario).unwrap().key, "network.uplinks_per_core", "{error}");
+    }
 }

@@ -22,7 +22,12 @@ pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let control =
         RunControl { stop: &stop, progress: &|_, _| stop.store(true, Ordering::Relaxed), capture: captures };
-    run(scenario, scenario.run.seed, &control).map(|_| ())
+    let outcome = run(scenario, scenario.run.seed, &control).map(|_| ());
+    if let Err(Error::Memory { .. }) = outcome {
+        // The network is not built yet. More memory does not help one with too many links.
+        topology::build(scenario).map_err(fanin_sim::Error::from)?;
+    }
+    outcome
 }
 
 /// Simulates a scenario. The same scenario and seed give the same outcome to the bit, except for figures of speed.

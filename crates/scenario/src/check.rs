@@ -35,7 +35,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
         // The checks below divide by these numbers, and would report a count of zero a second time.
         return check.problems;
     }
-    check.size_of_network();
+    check.hosts();
     check.links();
     check.run();
     check.times();

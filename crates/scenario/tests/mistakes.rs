@@ -467,12 +467,6 @@ fn networks_that_no_machine_can_build_are_refused() {
         18,
         &["16777376 hosts", "collectors.racks × collectors.hosts_per_rack = 16777216", "at most 1000000"],
     );
-    one(
-        "[network]\ncores = 64\nuplinks_per_core = 64\nreadouts_per_group = 64\n[collectors]\nracks = 1024\n",
-        3,
-        20,
-        &["links is too large", "at most 2000000 links"],
-    );
     assert!(wrong("[collectors]\nracks = 1000\nhosts_per_rack = 900\n").is_empty());
 }
 

@@ -8,7 +8,7 @@
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_dataflow::Random;
-use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryOccupancy, OutputBuffer, Passage};
+use fanin_queueing::{BookedMemory, EcnCodepoint, Memory, MemoryOccupancy, OutputBuffer, Passage, Verdict};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
@@ -22,7 +22,6 @@ use fanin_network::{FrameOverhead, PortIndex, reverse};
 mod boundary;
 mod build;
 mod conserve;
-mod flow_control;
 mod link;
 mod losses;
 mod output;
@@ -33,12 +32,13 @@ mod rings;
 
 pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
-use flow_control::FlowControl;
 use link::FarEnd;
 use losses::LinkLosses;
 use output::{OutputQueue, Port, PortParts};
 pub(crate) use paths::{Crossing, PathStep};
-pub(crate) use pause::LeavingSignal;
+use pausable::PauseFigures;
+use pause::FlowControl;
+pub(crate) use pause::{LeavingSignal, PausingPorts};
 pub(crate) use rings::RingFigures;
 
 /// Returns the state of a buffer, as it is recorded.
@@ -123,6 +123,27 @@ impl Fabric {
             next = self.paths.add(paths::StoredStep { step: PathStep { port, next }, ring });
         }
         Ok(PathStep { port: path.first().copied().unwrap_or(NIL), next })
+    }
+
+    /// Returns true if a switch of the network uses PAUSE.
+    pub(crate) fn uses_pause(&self) -> bool {
+        self.flow_control.is_some()
+    }
+
+    /// Returns the ports with their flow control, in a network with PAUSE.
+    pub(crate) fn pause(&mut self) -> PausingPorts<'_> {
+        let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
+        PausingPorts { ports: &mut self.ports, flow_control }
+    }
+
+    /// Returns the ports of a deadlock of PAUSE that was found.
+    pub(crate) fn deadlock(&self) -> &[PortIndex] {
+        self.flow_control.as_ref().map_or(&[], |flow_control| &flow_control.deadlock)
+    }
+
+    /// Returns the figures of PAUSE up to `now`; `None` in a network without.
+    pub(crate) fn pause_figures(&self, now: u64) -> Option<PauseFigures> {
+        Some(self.flow_control.as_ref()?.figures(&self.ports, now))
     }
 
     /// Returns the switches on a path.
@@ -264,7 +285,7 @@ impl Fabric {
     ) {
         match self.ports[index as usize].host_link() {
             Some(link) => _ = link.send_next(schedule, now, index, parcel),
-            None => self.enqueue_pausable(schedule, now, [NIL, index], parcel),
+            None => self.pause().enqueue(schedule, now, [NIL, index], parcel),
         }
     }
 
@@ -338,14 +359,24 @@ impl Fabric {
         ring: u16,
         parcel: Parcel,
     ) -> ArrivalFate {
-        let PortParts { link, queue, .. } = self.ports[index as usize].parts_mut();
-        let OutputQueue::Rings(rings) = queue else {
-            return self.arrive_at_pausable(schedule, now, [from, index], parcel);
-        };
-        if !rings.arrive(now, ring, parcel) {
-            return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
+        let PortParts { link, queue, switch, .. } = self.ports[index as usize].parts_mut();
+        let dropped = ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
+        if let OutputQueue::Rings(rings) = queue {
+            if !rings.arrive(now, ring, parcel) {
+                return dropped;
+            }
+            rings.serve(schedule, now, link, index);
+            return ArrivalFate::Forwarded;
         }
-        rings.serve(schedule, now, link, index);
+        let (ecn, chance) = (ecn(&self.segments[parcel.segment()]), &mut self.chances[switch]);
+        let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
+        let mut pause = PausingPorts { ports: &mut self.ports, flow_control };
+        let draw = || (chance.bits() >> 32) as u32;
+        let verdict = pause.arrive(schedule, now, [from, index], parcel, ecn, draw);
+        let Verdict::Accepted { marked } = verdict else { return dropped };
+        if marked {
+            self.segments[parcel.segment()].flags.insert(Flags::CE);
+        }
         ArrivalFate::Forwarded
     }
 
@@ -358,7 +389,7 @@ impl Fabric {
                     rings.serve(schedule, now, link, index);
                 }
             }
-            OutputQueue::Pausable(_) => self.depart_pausable(schedule, now, index),
+            OutputQueue::Pausable(_) => self.pause().depart(schedule, now, index),
             _ => unreachable!("other departures are booked"),
         }
     }

@@ -201,10 +201,10 @@ impl<W: HostWorkload> Partition<W> {
                 self.pump_awake();
             }
             Occurrence::Departure(port) => fabric.depart(schedule, now, port),
-            Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
-            Occurrence::PauseSignal(port) => fabric.handle_signal(schedule, now, port),
+            Occurrence::ResumeCheck(switch) => fabric.pause().check_resumes(schedule, now, switch),
+            Occurrence::PauseSignal(port) => fabric.pause().handle_signal(schedule, now, port),
             Occurrence::DeadlockCheck => {
-                return fabric.check_deadlock(schedule, now).then_some(Ending::Deadlock);
+                return fabric.pause().check_deadlock(schedule, now).then_some(Ending::Deadlock);
             }
         }
         None
@@ -560,7 +560,7 @@ impl<W: HostWorkload> Partition<W> {
 
     /// Takes a signal of PAUSE from another partition.
     pub(crate) fn accept_signal(&mut self, signal: LeavingSignal) {
-        self.engine.fabric.accept_signal(&mut self.engine.schedule, signal);
+        self.engine.fabric.pause().accept_signal(&mut self.engine.schedule, signal);
     }
 
     /// Takes messages for an end of this partition from the sender's partition.

@@ -3,7 +3,7 @@
 use fanin_scenario::{LinkSettings, Scenario};
 use fanin_units::wire::FrameOverhead;
 
-use crate::{Network, NodeIndex, SwitchRole};
+use crate::{LINKS_MAX, Network, NetworkError, NodeIndex, SwitchRole};
 
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,11 +37,13 @@ pub(super) struct NetworkBuilder<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) network: Network,
     pub(super) roles: Roles,
+    /// The scenario's key to lower if there are too many links.
+    links_key: &'static str,
 }
 
 impl<'a> NetworkBuilder<'a> {
     /// A network without nodes, with the settings of the scenario.
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(super) fn new(scenario: &'a Scenario, links_key: &'static str) -> Self {
         let transport = &scenario.transport;
         let framing = scenario.network.framing.frame_overhead();
         // `mss` counts the options of a segment as payload.
@@ -52,7 +54,7 @@ impl<'a> NetworkBuilder<'a> {
             frame_bytes: framing.frame_bytes(packet_bytes),
             ..Network::default()
         };
-        Self { scenario, network, roles: Roles::default() }
+        Self { scenario, network, roles: Roles::default(), links_key }
     }
 
     /// Adds a switch, such as `tor:3`.
@@ -60,28 +62,38 @@ impl<'a> NetworkBuilder<'a> {
         self.network.add_switch(format!("{}:{number}", role.name()), role.index())
     }
 
-    /// Joins two nodes.
-    pub(super) fn join(&mut self, from: NodeIndex, to: NodeIndex, link: &LinkSettings) {
+    /// Joins two nodes. Refuses the link after the last of [`LINKS_MAX`], so that a mistake takes neither time nor memory.
+    pub(super) fn join(
+        &mut self,
+        from: NodeIndex,
+        to: NodeIndex,
+        link: &LinkSettings,
+    ) -> Result<(), NetworkError> {
+        if self.network.links.len() == LINKS_MAX {
+            return Err(NetworkError::Links { key: self.links_key });
+        }
         let index = self.network.join(from, to, link.rate, link.delay);
         self.network.links[index].loss = link.loss;
+        Ok(())
     }
 
     /// Adds `count` collectors and joins them to the switch of their rack.
-    pub(super) fn collectors(&mut self, rack: u32, tor: NodeIndex, count: u64) {
+    pub(super) fn collectors(&mut self, rack: u32, tor: NodeIndex, count: u64) -> Result<(), NetworkError> {
         let link = &self.scenario.link;
         for _ in 0..count {
             let host = self.network.add_host(format!("collector:{}", self.roles.collectors.len()));
-            self.join(tor, host, link);
+            self.join(tor, host, link)?;
             self.roles.collectors.push(host);
             self.roles.racks.push(rack);
         }
+        Ok(())
     }
 
     /// Adds the top-of-rack switch of a rack with its collectors.
-    pub(super) fn rack(&mut self, rack: u32) -> NodeIndex {
+    pub(super) fn rack(&mut self, rack: u32) -> Result<NodeIndex, NetworkError> {
         let tor = self.switch(SwitchRole::Tor, rack);
-        self.collectors(rack, tor, self.scenario.collectors.hosts_per_rack.into());
-        tor
+        self.collectors(rack, tor, self.scenario.collectors.hosts_per_rack.into())?;
+        Ok(tor)
     }
 
     /// Adds `count` readouts, which have no link yet.
@@ -91,29 +103,31 @@ impl<'a> NetworkBuilder<'a> {
     }
 
     /// Joins a readout to a switch by all its links.
-    pub(super) fn join_readout(&mut self, readout: NodeIndex, switch: NodeIndex) {
+    pub(super) fn join_readout(&mut self, readout: NodeIndex, switch: NodeIndex) -> Result<(), NetworkError> {
         let settings = &self.scenario.readout;
         for _ in 0..settings.links_per_host {
-            self.join(readout, switch, &settings.link);
+            self.join(readout, switch, &settings.link)?;
         }
+        Ok(())
     }
 
     /// Adds the supervisor and the loggers, and joins them to each of `switches`. Their frames then cross no rack but the
     /// one of their collector. Barrier workloads have neither.
-    pub(super) fn services(&mut self, switches: &[NodeIndex]) {
+    pub(super) fn services(&mut self, switches: &[NodeIndex]) -> Result<(), NetworkError> {
         let scenario = self.scenario;
         if scenario.is_barrier() {
-            return;
+            return Ok(());
         }
         let supervisor = self.network.add_host("supervisor".into());
         self.roles.supervisor = Some(supervisor);
         self.roles.loggers = self.hosts("logger", scenario.logger.hosts);
         for &switch in switches {
-            self.join(supervisor, switch, &scenario.supervisor.link);
+            self.join(supervisor, switch, &scenario.supervisor.link)?;
             for logger in self.roles.loggers.clone() {
-                self.join(logger, switch, &scenario.logger.link);
+                self.join(logger, switch, &scenario.logger.link)?;
             }
         }
+        Ok(())
     }
 
     /// Adds hosts `name:0`, `name:1`, …

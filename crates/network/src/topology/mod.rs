@@ -11,18 +11,23 @@ pub use builder::Roles;
 use self::builder::NetworkBuilder;
 use crate::{Network, NetworkError, NodeIndex, SwitchRole};
 
+/// Adds the nodes and links of a topology.
+type AddTopology = fn(&mut NetworkBuilder<'_>) -> Result<(), NetworkError>;
+
 /// Builds the network of a scenario.
 ///
 /// # Errors
-/// A link that is too slow, as [`Network::check`] says, or a switch with too few ports.
+/// More than [`LINKS_MAX`](crate::LINKS_MAX) links, a link that is too slow, as [`Network::check`] says, or a switch with too few ports.
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
-    let mut builder = NetworkBuilder::new(scenario);
-    match scenario.network.topology {
-        Topology::Star => star(&mut builder),
-        Topology::Racks => racks(&mut builder),
-        Topology::LeafSpine => leaf_spine(&mut builder),
-        Topology::Hybrid => hybrid(&mut builder),
-    }
+    // The function of each topology, and the key to lower if there are too many links.
+    let (add, links_key): (AddTopology, _) = match scenario.network.topology {
+        Topology::Star => (star, "readout.links_per_host"),
+        Topology::Racks => (racks, "network.uplinks_per_core"),
+        Topology::LeafSpine => (leaf_spine, "network.leaf_spine.planes"),
+        Topology::Hybrid => (hybrid, "network.uplinks_per_core"),
+    };
+    let mut builder = NetworkBuilder::new(scenario, links_key);
+    add(&mut builder)?;
     let NetworkBuilder { network, roles, .. } = builder;
     network.check()?;
     check_ports(scenario, &network)?;
@@ -54,7 +59,7 @@ fn check_ports(scenario: &Scenario, network: &Network) -> Result<(), NetworkErro
 
 /// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are spread over the
 /// readout hosts and share their links. Otherwise each has its own host.
-fn star(builder: &mut NetworkBuilder<'_>) {
+fn star(builder: &mut NetworkBuilder<'_>) -> Result<(), NetworkError> {
     let scenario = builder.scenario;
     let tor = builder.switch(SwitchRole::Tor, 0);
     let collectors = scenario.collectors_total();
@@ -63,13 +68,13 @@ fn star(builder: &mut NetworkBuilder<'_>) {
         builder.roles.collectors = readouts.into_iter().cycle().take(collectors as usize).collect();
         builder.roles.racks = vec![0; builder.roles.collectors.len()];
     } else {
-        builder.collectors(0, tor, collectors);
+        builder.collectors(0, tor, collectors)?;
         builder.readouts(scenario.senders());
     }
     for readout in builder.roles.readouts.clone() {
-        builder.join_readout(readout, tor);
+        builder.join_readout(readout, tor)?;
     }
-    builder.services(&[tor]);
+    builder.services(&[tor])
 }
 
 /// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
@@ -78,16 +83,16 @@ fn star(builder: &mut NetworkBuilder<'_>) {
 /// among the cores, and each part is joined to one core alone. The part has an aggregation switch of its own, for its
 /// share of the real one. Without groups the readouts are joined to the cores, and each readout's links are spread over
 /// them.
-fn racks(builder: &mut NetworkBuilder<'_>) {
+fn racks(builder: &mut NetworkBuilder<'_>) -> Result<(), NetworkError> {
     let scenario = builder.scenario;
     let settings = &scenario.network;
     let cores: Vec<NodeIndex> =
         (0..settings.cores).map(|core| builder.switch(SwitchRole::Core, core)).collect();
     for rack in 0..scenario.collectors.racks {
-        let tor = builder.rack(rack);
+        let tor = builder.rack(rack)?;
         for &core in &cores {
             for _ in 0..settings.uplinks_per_core {
-                builder.join(core, tor, &scenario.uplink);
+                builder.join(core, tor, &scenario.uplink)?;
             }
         }
     }
@@ -95,7 +100,7 @@ fn racks(builder: &mut NetworkBuilder<'_>) {
     if settings.readouts_per_group == 0 {
         for (index, &readout) in readouts.iter().enumerate() {
             for link in 0..scenario.readout.links_per_host as usize {
-                builder.join(readout, cores[(index + link) % cores.len()], &scenario.readout.link);
+                builder.join(readout, cores[(index + link) % cores.len()], &scenario.readout.link)?;
             }
         }
     } else {
@@ -105,33 +110,34 @@ fn racks(builder: &mut NetworkBuilder<'_>) {
                 let number = (group * cores.len() + part) as u32;
                 let switch = builder.switch(SwitchRole::Aggregation, number);
                 for &readout in members {
-                    builder.join_readout(readout, switch);
+                    builder.join_readout(readout, switch)?;
                 }
-                builder.join(switch, cores[part], &scenario.uplink);
+                builder.join(switch, cores[part], &scenario.uplink)?;
             }
         }
     }
-    builder.services(&cores);
+    builder.services(&cores)
 }
 
 /// Adds the racks, and a software switch on the host ports of the core (multi-host paper §IV.A).
-fn hybrid(builder: &mut NetworkBuilder<'_>) {
-    racks(builder);
+fn hybrid(builder: &mut NetworkBuilder<'_>) -> Result<(), NetworkError> {
+    racks(builder)?;
     let settings = &builder.scenario.network.hybrid;
     if settings.host_ports == 0 {
-        return;
+        return Ok(());
     }
     let core = builder.network.node_named("core:0").expect("racks have a core");
     let software = builder.switch(SwitchRole::Software, 0);
     for _ in 0..settings.host_ports {
-        builder.join(core, software, &settings.link);
+        builder.join(core, software, &settings.link)?;
     }
     builder.roles.software = Some(software);
+    Ok(())
 }
 
 /// Adds the planes (multi-host paper §II.B, figure 2). A pod's readouts and racks share a leaf switch in every plane,
 /// and every leaf is joined to all spines of its plane. A host has one link into each plane.
-fn leaf_spine(builder: &mut NetworkBuilder<'_>) {
+fn leaf_spine(builder: &mut NetworkBuilder<'_>) -> Result<(), NetworkError> {
     let scenario = builder.scenario;
     let settings = &scenario.network.leaf_spine;
     let (planes, pods, spines) = (settings.planes, settings.pods, settings.spines);
@@ -142,26 +148,26 @@ fn leaf_spine(builder: &mut NetworkBuilder<'_>) {
         for spine in 0..spines {
             let spine = builder.switch(SwitchRole::Spine, plane * spines + spine);
             for pod in 0..pods {
-                builder.join(leaf(plane, pod), spine, &scenario.uplink);
+                builder.join(leaf(plane, pod), spine, &scenario.uplink)?;
             }
         }
     }
     let racks_per_pod = scenario.collectors.racks.div_ceil(pods);
     for rack in 0..scenario.collectors.racks {
-        let tor = builder.rack(rack);
+        let tor = builder.rack(rack)?;
         for plane in 0..planes {
-            builder.join(leaf(plane, rack / racks_per_pod), tor, &scenario.uplink);
+            builder.join(leaf(plane, rack / racks_per_pod), tor, &scenario.uplink)?;
         }
     }
     let readouts = builder.readouts(scenario.senders());
     let readouts_per_pod = scenario.senders().div_ceil(pods);
     for (number, readout) in (0..).zip(readouts) {
         for plane in 0..planes {
-            builder.join(readout, leaf(plane, number / readouts_per_pod), &scenario.readout.link);
+            builder.join(readout, leaf(plane, number / readouts_per_pod), &scenario.readout.link)?;
         }
     }
     let first: Vec<NodeIndex> = (0..planes).map(|plane| leaf(plane, 0)).collect();
-    builder.services(&first);
+    builder.services(&first)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::types::*;
 
 /// Returns the switches of a scenario's network, each with its section.
 pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &SwitchSettings)> {
-    s.topology_facts().switches.into_iter().map(|section| (section, s.switch_settings(section))).collect()
+    s.topology_facts().switches.iter().map(|&section| (section, s.switch_settings(section))).collect()
 }
 
 impl ScenarioCheck<'_> {

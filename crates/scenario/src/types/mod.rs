@@ -16,7 +16,6 @@ mod workload;
 pub use background::{BackgroundKind, BackgroundSettings};
 use fanin_units::{Bytes, wire};
 pub use live::{Live, Processors, RECEIVE_BYTES_MAX};
-use network::HostCounts;
 pub use network::{
     FlowDistribution, Framing, Hybrid, LeafSpine, LinkSettings, NetworkSettings, Topology, TopologyFacts,
 };
@@ -141,12 +140,8 @@ impl Scenario {
     }
 
     /// Returns the facts of the scenario's topology.
-    pub fn topology_facts(&self) -> TopologyFacts {
-        self.network.facts(HostCounts {
-            sources: self.senders().into(),
-            links_per_source: self.readout.links_per_host.into(),
-            racks: self.collectors.racks.into(),
-        })
+    pub const fn topology_facts(&self) -> TopologyFacts {
+        self.network.facts()
     }
 
     /// Returns the number of connections, which tables and `record.windows` number from 0. A barrier workload has one for each

@@ -151,26 +151,12 @@ impl Default for NetworkSettings {
     }
 }
 
-/// The numbers of hosts that the links of a topology depend on.
-#[derive(Clone, Copy)]
-pub(crate) struct HostCounts {
-    /// Hosts that send: readouts, or the senders of a barrier workload.
-    pub(crate) sources: u64,
-    /// Links of each of these hosts.
-    pub(crate) links_per_source: u64,
-    pub(crate) racks: u64,
-}
-
 /// The properties of a topology that checks and explanations need before a graph is built.
 pub struct TopologyFacts {
     /// The sections of the topology's switches.
-    pub switches: Vec<&'static str>,
+    pub switches: &'static [&'static str],
     /// The keys and sections that this topology reads and some other topology does not.
-    pub(crate) keys: &'static [&'static str],
-    /// The number of the topology's links, without the links of the collectors, the supervisor and the loggers.
-    pub links: u64,
-    /// The key to lower if there are too many links.
-    pub(crate) links_key: &'static str,
+    keys: &'static [&'static str],
 }
 
 impl TopologyFacts {
@@ -181,21 +167,19 @@ impl TopologyFacts {
 }
 
 impl NetworkSettings {
-    /// Returns the facts of the topology.
-    pub(crate) fn facts(&self, hosts: HostCounts) -> TopologyFacts {
-        match self.topology {
-            Topology::Star => TopologyFacts {
-                switches: vec!["tor"],
-                keys: &[],
-                links: hosts.sources * hosts.links_per_source,
-                links_key: "readout.links_per_host",
-            },
-            Topology::Racks => self.racks(
-                hosts,
+    /// Returns the facts of the topology: its switches, and the keys that only some topologies read.
+    pub(crate) const fn facts(&self) -> TopologyFacts {
+        let of_racks: &[&str] =
+            if self.readouts_per_group > 0 { &["tor", "core", "aggregation"] } else { &["tor", "core"] };
+        let (switches, keys): (&[&str], &[&str]) = match self.topology {
+            Topology::Star => (&["tor"], &[]),
+            Topology::Racks => (
+                of_racks,
                 &["uplink", "network.cores", "network.uplinks_per_core", "network.readouts_per_group"],
             ),
-            Topology::Hybrid => self.racks(
-                hosts,
+            Topology::LeafSpine => (&["tor", "leaf", "spine"], &["uplink", "network.leaf_spine"]),
+            Topology::Hybrid => (
+                of_racks,
                 &[
                     "uplink",
                     "network.cores",
@@ -204,47 +188,7 @@ impl NetworkSettings {
                     "network.hybrid",
                 ],
             ),
-            Topology::LeafSpine => {
-                let settings = &self.leaf_spine;
-                let spines = u64::from(settings.pods) * u64::from(settings.spines);
-                TopologyFacts {
-                    switches: vec!["tor", "leaf", "spine"],
-                    keys: &["uplink", "network.leaf_spine"],
-                    links: u64::from(settings.planes) * (spines + hosts.racks + hosts.sources),
-                    links_key: "network.leaf_spine.planes",
-                }
-            }
-        }
-    }
-
-    /// Returns the number of links between aggregation switches and cores: each group of readouts is divided among the cores.
-    fn parts(&self, sources: u64) -> u64 {
-        let (group, cores) = (u64::from(self.readouts_per_group), u64::from(self.cores));
-        let parts = |members: u64| members.div_ceil(members.div_ceil(cores).max(1));
-        match group {
-            0 => 0,
-            _ => sources / group * parts(group) + parts(sources % group),
-        }
-    }
-
-    fn host_ports(&self) -> u64 {
-        if self.topology == Topology::Hybrid { self.hybrid.host_ports.into() } else { 0 }
-    }
-
-    fn racks(&self, hosts: HostCounts, keys: &'static [&'static str]) -> TopologyFacts {
-        let mut switches = vec!["tor", "core"];
-        if self.readouts_per_group > 0 {
-            switches.push("aggregation");
-        }
-        let uplinks = u64::from(self.cores) * u64::from(self.uplinks_per_core);
-        TopologyFacts {
-            switches,
-            keys,
-            links: hosts.sources * hosts.links_per_source
-                + hosts.racks * uplinks
-                + self.parts(hosts.sources)
-                + self.host_ports(),
-            links_key: "network.uplinks_per_core",
-        }
+        };
+        TopologyFacts { switches, keys }
     }
 }

@@ -4,6 +4,7 @@ use fanin_network::PortIndex;
 use fanin_tcp::Segment;
 
 use super::Fabric;
+use super::pause::LeavingSignal;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
@@ -34,6 +35,12 @@ impl Fabric {
         let segment = self.segments[parcel.segment()];
         self.remove(parcel.segment());
         Some(LeavingFrame { port, arrival, end: parcel.end(), segment, next: parcel.next() })
+    }
+
+    /// Takes the next signal of PAUSE that has left by the link of a port.
+    pub(crate) fn take_leaving_signal(&mut self, port: PortIndex) -> Option<LeavingSignal> {
+        let (arrival, signal) = self.ports[port as usize].link_mut().take_leaving_signal()?;
+        Some(LeavingSignal { port, arrival, signal })
     }
 
     /// Takes a frame from another partition, and schedules its arrival.

@@ -8,11 +8,11 @@ use fanin_scenario::{EcnMode, FullPacket, PauseMode, SwitchSettings};
 use fanin_units::Bytes;
 
 use super::Fabric;
-use super::flow_control::{FlowControl, PausingSwitch};
 use super::link::LinkState;
 use super::losses::LinkLosses;
 use super::output::{OutputQueue, Port};
 use super::pausable::PausableOutput;
+use super::pause::{FlowControl, PausingSwitch};
 use super::rings::RingOutput;
 use crate::Error;
 use fanin_network::{Network, PortIndex, SwitchKind, reverse};
@@ -195,17 +195,15 @@ impl Builder<'_> {
         let mut thresholds = Vec::with_capacity(self.ports.len());
         for port in 0..self.ports.len() as PortIndex {
             let pause = self.next_switch(port).map(|next| &next.pause);
-            thresholds.push(match pause.filter(|pause| pause.mode != PauseMode::Off) {
-                Some(pause) => Some(PauseThresholds::new(pause.xoff, pause.xon)?),
-                None => None,
-            });
+            let pause = pause.filter(|pause| pause.mode != PauseMode::Off);
+            thresholds.push(pause.map(|pause| PauseThresholds::new(pause.xoff, pause.xon)).transpose()?);
             let is_pausable = thresholds[port as usize].is_some() || self.has_priorities;
             if self.ports[port as usize].at_switch().is_none() && is_pausable {
                 let queue = self.pausable(port, InService::Free);
                 self.ports[port as usize].set_queue(queue);
             }
         }
-        let flow_control = FlowControl::new(switches, thresholds, self.has_priorities, self.unstored_bytes);
+        let flow_control = FlowControl::new(switches, thresholds, self.has_priorities, self.network.framing);
         Ok(Some(Box::new(flow_control)))
     }
 }

@@ -35,7 +35,7 @@ impl Fabric {
             let frames = self.buffer(index as PortIndex).map_or(0, |buffer| buffer.occupancy().frames);
             assert!(!is_over || frames == 0, "port {index} stores frames that have left");
         }
-        self.assert_pausable_conserved();
+        self.flow_control.iter().for_each(|flow_control| flow_control.assert_conserved(&self.ports));
         let in_flight = elsewhere + self.frames(schedule).count();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
         let mut is_used = vec![false; self.segments.len()];

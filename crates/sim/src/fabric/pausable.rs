@@ -4,7 +4,6 @@ use fanin_network::PortIndex;
 use fanin_queueing::{Class, InService, NaiveOutput};
 use fanin_units::{Duration, Instant};
 
-use super::flow_control::PauseFigures;
 use super::link::LinkState;
 use super::output::PendingDeparture;
 use crate::occurrence::Occurrence;
@@ -13,6 +12,24 @@ use crate::schedule::Schedule;
 
 /// Least duration of a pause that counts as a storm: the shortest time after which watchdogs of switches act.
 const STORM: u64 = Duration::from_millis(100).get();
+
+/// Figures of flow control.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub(crate) struct PauseFigures {
+    /// PAUSE and RESUME signals sent.
+    pub(crate) pauses: u64,
+    pub(crate) resumes: u64,
+    /// Ports of hosts and of switches that were paused at least once.
+    pub(crate) hosts_paused: u64,
+    pub(crate) switch_ports_paused: u64,
+    /// The longest single pause, and the longest total pause of one port, in picoseconds.
+    pub(crate) longest: u64,
+    pub(crate) paused_most: u64,
+    /// Number of ports with a single pause of a tenth of a second or longer.
+    pub(crate) storms: u64,
+    /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
+    pub(crate) input_bytes_max: u64,
+}
 
 /// A frame in an output that can be paused.
 #[derive(Clone, Copy, Default)]

@@ -6,8 +6,8 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
 
-use super::super::PathStep;
 use super::*;
+use crate::fabric::{ArrivalFate, Fabric, PathStep};
 use crate::schedule::NEVER;
 use crate::ties::Ties;
 
@@ -75,9 +75,9 @@ fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, occurrence: Oc
             return Turn::Arrival(fate);
         }
         Occurrence::Departure(index) => fabric.depart(schedule, now, index),
-        Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
-        Occurrence::PauseSignal(index) => fabric.handle_signal(schedule, now, index),
-        Occurrence::DeadlockCheck if fabric.check_deadlock(schedule, now) => return Turn::Deadlock,
+        Occurrence::ResumeCheck(switch) => fabric.pause().check_resumes(schedule, now, switch),
+        Occurrence::PauseSignal(index) => fabric.pause().handle_signal(schedule, now, index),
+        Occurrence::DeadlockCheck if fabric.pause().check_deadlock(schedule, now) => return Turn::Deadlock,
         _ => {}
     }
     Turn::Other
@@ -194,7 +194,7 @@ proptest! {
         let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
         let (mut fabric, routes, _) =
             ring_of(4, ahead, SwitchSettings { count_in_service: counts, buffering, ..settings(mode, 8_000) });
-        fabric.set_bulk_connections(1, u32::MAX);
+        fabric.pause().set_bulk_connections(1, u32::MAX);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);
         let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::fabric::Fabric;
-use crate::fabric::flow_control::{FlowControl, SUSPECT};
+use super::PausingPorts;
+use super::flow_control::{FlowControl, SUSPECT};
 use crate::fabric::output::Port;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
@@ -57,16 +57,16 @@ fn circle(flow_control: &FlowControl, ports: &[Port]) -> Option<Vec<PortIndex>> 
     }
 }
 
-impl Fabric {
+impl PausingPorts<'_> {
     /// Searches for a deadlock if a port has been paused for at least [`SUSPECT`]. Returns true if a deadlock is found.
     pub(crate) fn check_deadlock(&mut self, schedule: &mut Schedule, now: u64) -> bool {
-        let Some(flow_control) = &mut self.flow_control else { return false };
-        let pauses = || self.ports.iter().filter_map(|port| port.pausable()?.paused_for(now));
+        let Self { ports, flow_control } = self;
+        let pauses = || ports.iter().filter_map(|port| port.pausable()?.paused_for(now));
         let is_suspect = pauses().any(|time| time >= SUSPECT);
-        flow_control.end_check(is_suspect.then(|| circle(flow_control, &self.ports)).flatten());
-        if pauses().next().is_some() || self.ports.iter().any(|port| port.link().has_signals()) {
+        flow_control.end_check(is_suspect.then(|| circle(flow_control, ports)).flatten());
+        if pauses().next().is_some() || ports.iter().any(|port| port.link().has_signals()) {
             flow_control.schedule_check(schedule, now);
         }
-        !flow_control.deadlock().is_empty()
+        !flow_control.deadlock.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 //! PAUSE and priority flow control: marks the connections of bulk data, and gives the figures.
 //!
-//! `crates/queueing/src/pause.rs` decides when an input stops its neighbour; `crates/sim/src/fabric/pause.rs` sends the signal;
+//! `crates/queueing/src/pause.rs` decides when an input stops its neighbour; `crates/sim/src/fabric/pause` sends the signal;
 //! `crates/queueing/src/pausable.rs` is the queue that is paused.
 
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl TechniqueHooks for PauseTechnique {
 
     fn on_start(&mut self, engine: &mut Engine) {
         let background_ends = engine.split_ends().0.len() as u32;
-        engine.fabric.set_bulk_connections(self.bulk_connections, background_ends);
+        engine.fabric.pause().set_bulk_connections(self.bulk_connections, background_ends);
     }
 
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {

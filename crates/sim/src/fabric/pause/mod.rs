@@ -13,19 +13,20 @@
 //! first, then the RESUMEs that they cause, then everything else.
 
 use fanin_network::{PortIndex, reverse};
-use fanin_queueing::{PauseSignal, StoredFrame, Verdict};
-use fanin_tcp::Flags;
+use fanin_queueing::{EcnCodepoint, PauseSignal, Verdict};
 use fanin_units::Instant;
 
-use super::flow_control::{FlowControl, PauseFigures};
+use super::output::Port;
 use super::pausable::PausableFrame;
-use super::{ArrivalFate, Fabric, ecn};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
 mod deadlock;
+mod flow_control;
+
+pub(super) use flow_control::{FlowControl, PausingSwitch};
 
 /// A PAUSE or RESUME that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,97 +34,69 @@ pub(crate) struct LeavingSignal {
     /// The sending port of the signal's link.
     pub(crate) port: PortIndex,
     /// Arrival at the far end, in picoseconds.
-    arrival: u64,
-    signal: PauseSignal,
+    pub(super) arrival: u64,
+    pub(super) signal: PauseSignal,
 }
 
-impl Fabric {
-    /// Returns true if a switch of the network uses PAUSE.
-    pub(crate) fn uses_pause(&self) -> bool {
-        self.flow_control.is_some()
-    }
+/// The ports of a network with PAUSE, and their flow control.
+pub(crate) struct PausingPorts<'a> {
+    pub(super) ports: &'a mut [Port],
+    pub(super) flow_control: &'a mut FlowControl,
+}
 
-    fn flow_control(&mut self) -> &mut FlowControl {
-        self.flow_control.as_mut().expect("a network with PAUSE")
-    }
-
+impl PausingPorts<'_> {
     /// Sets the connections with bulk data, as [`FlowControl::set_bulk_connections`] does.
-    pub(crate) fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
-        if let Some(flow_control) = &mut self.flow_control {
-            flow_control.set_bulk_connections(connections, background_ends);
-        }
+    pub(crate) const fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
+        self.flow_control.set_bulk_connections(connections, background_ends);
     }
 
-    /// Returns the ports of a deadlock that was found: each waits for the next, the last for the first.
-    pub(crate) fn deadlock(&self) -> &[PortIndex] {
-        self.flow_control.as_ref().map_or(&[], |flow_control| flow_control.deadlock())
-    }
-
-    /// Returns the figures of flow control up to `now`; `None` in a network without PAUSE.
-    pub(crate) fn pause_figures(&self, now: u64) -> Option<PauseFigures> {
-        let mut figures = self.flow_control.as_ref()?.figures();
-        for port in &self.ports {
-            if let Some(out) = port.pausable() {
-                out.add_to(&mut figures, port.at_switch().is_none(), now);
-            }
-        }
-        Some(figures)
-    }
-
-    /// Handles a frame that arrives over the link of `input` at a switch's pausable output.
-    #[inline(never)]
-    pub(super) fn arrive_at_pausable(
+    /// Handles a frame that arrives over the link of `input` at a switch's pausable output. Returns the memory's verdict.
+    pub(super) fn arrive(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         [input, index]: [PortIndex; 2],
         parcel: Parcel,
-    ) -> ArrivalFate {
-        let crossing = self.crossing(input, index);
-        let chance = &mut self.chances[crossing.switch as usize];
-        let draw = || (chance.bits() >> 32) as u32;
-        let ecn = ecn(&self.segments[parcel.segment()]);
-        let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
+        ecn: EcnCodepoint,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        let crossing = self.ports[input as usize].crossing(&self.ports[index as usize]);
         let (verdict, is_pause_due) =
-            flow_control.arrive(Instant::new(now), (crossing, input), parcel, ecn, draw);
-        let Verdict::Accepted { marked } = verdict else {
-            return ArrivalFate::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
-        };
+            self.flow_control.arrive(Instant::new(now), (crossing, input), parcel, ecn, draw);
         if is_pause_due {
             self.send_signal(schedule, now, input, PauseSignal::Pause);
         }
-        if marked {
-            self.segments[parcel.segment()].flags.insert(Flags::CE);
+        if verdict.is_accepted() {
+            self.enqueue(schedule, now, [input, index], parcel);
         }
-        self.enqueue_pausable(schedule, now, [input, index], parcel);
-        ArrivalFate::Forwarded
+        verdict
     }
 
     /// Queues a frame that came in over the link of `input` at a pausable output; `input` is [`NIL`] at the output's own host.
-    pub(super) fn enqueue_pausable(
+    pub(super) fn enqueue(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         [input, index]: [PortIndex; 2],
         parcel: Parcel,
     ) {
-        let class = self.flow_control().class_of(parcel);
+        let class = self.flow_control.class_of(parcel);
         self.ports[index as usize].pausable_mut().0.arrive(class, PausableFrame { parcel, input });
-        self.serve_pausable(schedule, now, index);
+        self.serve(schedule, now, index);
     }
 
     /// Handles the end of a transmission, or a link that has become free.
-    pub(super) fn depart_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
+    pub(super) fn depart(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let (out, _) = self.ports[index as usize].pausable_mut();
         let Some(sent) = out.take_departure(now) else { return };
         if let Some(sent) = sent {
             self.release(schedule, now, index, sent);
         }
-        self.serve_pausable(schedule, now, index);
+        self.serve(schedule, now, index);
     }
 
     /// Sends the next permitted frame if the link is free, and schedules the next step.
-    fn serve_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
+    fn serve(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let (out, link) = self.ports[index as usize].pausable_mut();
         if let Some(frame) = out.serve(schedule, now, link, index) {
             self.release(schedule, now, index, frame);
@@ -136,15 +109,15 @@ impl Fabric {
         if input == NIL {
             return;
         }
-        let crossing = self.crossing(input, index);
-        if self.flow_control().depart(now, (crossing, input), parcel) {
+        let crossing = self.ports[input as usize].crossing(&self.ports[index as usize]);
+        if self.flow_control.depart(now, (crossing, input), parcel) {
             schedule.insert_first(now, Occurrence::ResumeCheck(crossing.switch));
         }
     }
 
     /// Sends a RESUME to every paused neighbour of a switch whose ingress occupancy is at most XON.
     pub(crate) fn check_resumes(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
-        for input in self.flow_control().take_resumed(now, switch) {
+        for input in self.flow_control.take_resumed(now, switch) {
             self.send_signal(schedule, now, input, PauseSignal::Resume);
         }
     }
@@ -152,13 +125,13 @@ impl Fabric {
     /// Sends a signal to the neighbour on the link of `input`: after the frame in service, and before all queued ones. The
     /// neighbour obeys it after its reaction time.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
-        let wire_bytes = self.framing.pause_bytes();
+        let wire_bytes = self.flow_control.signal_bytes;
         let back = self.ports[reverse(input) as usize].link_mut();
         let arrival = back.send_signal(now, wire_bytes, signal);
         if !back.leads_out() {
             self.schedule_signal(schedule, arrival, input);
         }
-        self.flow_control().note_sent(schedule, now, signal);
+        self.flow_control.note_sent(schedule, now, signal);
     }
 
     /// Schedules the effect of a signal that arrives at the sender of `port`.
@@ -168,20 +141,14 @@ impl Fabric {
         schedule.insert(out.effect_at(arrival), Occurrence::PauseSignal(port));
     }
 
-    /// Takes the next signal that has left by the link of a port.
-    pub(crate) fn take_leaving_signal(&mut self, port: PortIndex) -> Option<LeavingSignal> {
-        let (arrival, signal) = self.ports[port as usize].link_mut().take_leaving_signal()?;
-        Some(LeavingSignal { port, arrival, signal })
-    }
-
     /// Takes a signal from another partition, and schedules its effect.
     pub(crate) fn accept_signal(&mut self, schedule: &mut Schedule, leaving: LeavingSignal) {
         let LeavingSignal { port, arrival, signal } = leaving;
-        let wire_bytes = self.framing.pause_bytes();
+        let wire_bytes = self.flow_control.signal_bytes;
         self.ports[port as usize].link_mut().accept_signal(arrival, wire_bytes, signal);
         self.schedule_signal(schedule, arrival, reverse(port));
         if signal == PauseSignal::Pause {
-            self.flow_control().schedule_check(schedule, arrival);
+            self.flow_control.schedule_check(schedule, arrival);
         }
     }
 
@@ -193,29 +160,12 @@ impl Fabric {
             PauseSignal::Pause => out.pause(now),
             PauseSignal::Resume => {
                 out.resume(now);
-                self.serve_pausable(schedule, now, index);
+                self.serve(schedule, now, index);
             }
         }
-    }
-
-    /// Asserts that memories and ingress occupancies add up to the frames that are stored.
-    pub(super) fn assert_pausable_conserved(&self) {
-        let Some(flow_control) = &self.flow_control else { return };
-        let mut counted = vec![0; self.ports.len()];
-        let mut stored = vec![Vec::new(); flow_control.memories().count()];
-        for (index, port) in self.ports.iter().enumerate() {
-            let (Some(out), Some((switch, output))) = (port.pausable(), port.at_switch()) else { continue };
-            for PausableFrame { parcel, input } in out.stored() {
-                let bytes = parcel.wire_bytes() - self.unstored_bytes;
-                let from = usize::from(self.crossing(input, index as PortIndex).input);
-                stored[switch].push(StoredFrame { input: from, output, bytes });
-                counted[input as usize] += flow_control.counted(switch, parcel);
-            }
-        }
-        flow_control.assert_conserved(stored, &counted);
     }
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/pause.rs"]
+#[path = "../../../tests/unit/pause.rs"]
 mod tests;

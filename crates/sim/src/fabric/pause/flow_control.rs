@@ -1,13 +1,15 @@
 //! Flow control: the memories of its switches, the ingress occupancy of each input, and the inputs whose neighbours are paused.
 
-use fanin_network::PortIndex;
+use fanin_network::{FrameOverhead, PortIndex};
 use fanin_queueing::{
     Class, EcnCodepoint, Frame as Descriptor, Ingress, Memory, PauseSignal, PauseThresholds, StoredFrame,
     Verdict,
 };
 use fanin_units::{Duration, Instant};
 
-use super::paths::Crossing;
+use crate::fabric::output::Port;
+use crate::fabric::paths::Crossing;
+use crate::fabric::pausable::{PausableFrame, PauseFigures};
 use crate::occurrence::Occurrence;
 use crate::parcel::Parcel;
 use crate::schedule::{NEVER, Schedule};
@@ -16,7 +18,7 @@ use crate::schedule::{NEVER, Schedule};
 pub(super) const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A switch of a network with PAUSE.
-pub(super) struct PausingSwitch {
+pub(crate) struct PausingSwitch {
     /// The memory for the frames of all outputs of the switch, under its buffering scheme.
     memory: Memory,
     /// True if only bulk data count as ingress occupancy (priority flow control).
@@ -29,32 +31,14 @@ pub(super) struct PausingSwitch {
 
 impl PausingSwitch {
     /// Makes a switch with empty memory.
-    pub(super) const fn new(memory: Memory, counts_bulk_only: bool) -> Self {
+    pub(crate) const fn new(memory: Memory, counts_bulk_only: bool) -> Self {
         Self { memory, counts_bulk_only, paused_inputs: Vec::new(), check_at: NEVER }
     }
 }
 
-/// Figures of flow control.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub(crate) struct PauseFigures {
-    /// PAUSE and RESUME signals sent.
-    pub(crate) pauses: u64,
-    pub(crate) resumes: u64,
-    /// Ports of hosts and of switches that were paused at least once.
-    pub(crate) hosts_paused: u64,
-    pub(crate) switch_ports_paused: u64,
-    /// The longest single pause, and the longest total pause of one port, in picoseconds.
-    pub(crate) longest: u64,
-    pub(crate) paused_most: u64,
-    /// Number of ports with a single pause of a tenth of a second or longer.
-    pub(crate) storms: u64,
-    /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
-    pub(crate) input_bytes_max: u64,
-}
-
 /// Flow control in a network in which some switch uses PAUSE.
 #[derive(Default)]
-pub(super) struct FlowControl {
+pub(crate) struct FlowControl {
     /// Ingress occupancy, by the port that sent the frames over its link.
     ingress: Vec<Ingress>,
     switches: Vec<PausingSwitch>,
@@ -64,22 +48,24 @@ pub(super) struct FlowControl {
     /// Ends from this number on belong to background connections, whose second ends send.
     background_ends: u32,
     unstored_bytes: u32,
+    /// Bytes of a signal on the wire.
+    pub(super) signal_bytes: u32,
     /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
     input_bytes_max: u64,
     pauses: u64,
     resumes: u64,
     is_check_scheduled: bool,
     /// The ports of a deadlock, if one was found: each waits for the next, the last for the first.
-    deadlock: Vec<PortIndex>,
+    pub(crate) deadlock: Vec<PortIndex>,
 }
 
 impl FlowControl {
     /// Makes flow control from the switches and, for each port, the thresholds at the far end of its link.
-    pub(super) fn new(
+    pub(crate) fn new(
         switches: Vec<PausingSwitch>,
         thresholds: Vec<Option<PauseThresholds>>,
         has_priorities: bool,
-        unstored_bytes: u32,
+        framing: FrameOverhead,
     ) -> Self {
         Self {
             ingress: thresholds.into_iter().map(Ingress::new).collect(),
@@ -87,7 +73,8 @@ impl FlowControl {
             has_priorities,
             bulk_ends: u32::MAX,
             background_ends: u32::MAX,
-            unstored_bytes,
+            unstored_bytes: framing.unstored_bytes(),
+            signal_bytes: framing.pause_bytes(),
             ..Self::default()
         }
     }
@@ -105,11 +92,11 @@ impl FlowControl {
     }
 
     /// Returns the memories of all switches.
-    pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
+    pub(crate) fn memories(&self) -> impl Iterator<Item = &Memory> {
         self.switches.iter().map(|switch| &switch.memory)
     }
 
-    pub(super) fn reset_high_water_marks(&mut self) {
+    pub(crate) fn reset_high_water_marks(&mut self) {
         self.switches.iter_mut().for_each(|switch| switch.memory.reset_high_water_marks());
     }
 
@@ -119,7 +106,7 @@ impl FlowControl {
     }
 
     /// Returns the bytes that a frame adds to the ingress occupancy in a switch.
-    pub(super) fn counted(&self, switch: usize, parcel: Parcel) -> u64 {
+    fn counted(&self, switch: usize, parcel: Parcel) -> u64 {
         let counts = !self.switches[switch].counts_bulk_only || self.class_of(parcel) == Class::Bulk;
         if counts { self.stored_bytes(switch, parcel) } else { 0 }
     }
@@ -217,10 +204,6 @@ impl FlowControl {
         self.deadlock = found.unwrap_or_default();
     }
 
-    pub(super) fn deadlock(&self) -> &[PortIndex] {
-        &self.deadlock
-    }
-
     /// Returns the inputs whose neighbours can be paused: port, true if the neighbour is paused, and XON in bytes.
     pub(super) fn inputs(&self) -> impl Iterator<Item = (PortIndex, bool, u64)> {
         (0..).zip(&self.ingress).filter_map(|(input, ingress)| {
@@ -228,17 +211,33 @@ impl FlowControl {
         })
     }
 
-    pub(super) fn figures(&self) -> PauseFigures {
+    /// Returns the figures of flow control up to `now`.
+    pub(crate) fn figures(&self, ports: &[Port], now: u64) -> PauseFigures {
         let Self { pauses, resumes, input_bytes_max, .. } = *self;
-        PauseFigures { pauses, resumes, input_bytes_max, ..PauseFigures::default() }
+        let mut figures = PauseFigures { pauses, resumes, input_bytes_max, ..PauseFigures::default() };
+        for (port, out) in ports.iter().filter_map(|port| Some((port, port.pausable()?))) {
+            out.add_to(&mut figures, port.at_switch().is_none(), now);
+        }
+        figures
     }
 
     /// Asserts that memories add up to the frames in each switch, and ingress occupancies to the counted bytes of each input.
-    pub(super) fn assert_conserved(&self, stored: Vec<Vec<StoredFrame>>, counted: &[u64]) {
+    pub(crate) fn assert_conserved(&self, ports: &[Port]) {
+        let mut counted = vec![0; ports.len()];
+        let mut stored = vec![Vec::new(); self.switches.len()];
+        for (port, out) in ports.iter().filter_map(|port| Some((port, port.pausable()?))) {
+            let Some((switch, output)) = port.at_switch() else { continue };
+            for PausableFrame { parcel, input } in out.stored() {
+                let bytes = parcel.wire_bytes() - self.unstored_bytes;
+                let from = usize::from(ports[input as usize].input());
+                stored[switch].push(StoredFrame { input: from, output, bytes });
+                counted[input as usize] += self.counted(switch, parcel);
+            }
+        }
         for (memory, stored) in self.memories().zip(stored) {
             memory.assert_conserved(stored.into_iter());
         }
-        for (input, (account, &expected)) in self.ingress.iter().zip(counted).enumerate() {
+        for (input, (account, &expected)) in self.ingress.iter().zip(&counted).enumerate() {
             assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
         }
         let listed: usize = self.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
