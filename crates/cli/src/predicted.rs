@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Time, Instant as Clock};
 
 use fanin_node::config::{PredictedBand, PredictedBands, collection_quantile};
-use fanin_report::{EventOutcome, EventRow};
+use fanin_report::{EventOutcome, EventRow, LevelRow, SystemLevels};
 use fanin_runs::{RunControl, run};
 use fanin_scenario::Scenario;
 use fanin_units::{Duration, Instant};
@@ -18,6 +18,10 @@ const SEEDS: u64 = 3;
 const WINDOW: Duration = Duration::from_secs(5);
 /// Windows of a simulation.
 const WINDOWS: u64 = 3;
+/// Time beyond the windows. Levels are recorded at equal intervals. Without this time, many triggers' periods divide them.
+const OFFSET: Duration = Duration::from_micros(618_034);
+/// Time for which a stored event may wait for its logger's disk. The simulation has no such time.
+const DISK_WAIT_MAX: Duration = Duration::from_millis(100);
 /// The time that all simulations may take together.
 const EFFORT_MAX: Time = Time::from_secs(30);
 /// The simulator's error where nothing times out, as docs/validation.md has it.
@@ -32,7 +36,7 @@ const COLLAPSE_ERROR: f64 = 0.25;
 /// If the scenario cannot be simulated.
 pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<PredictedBands>, Failure> {
     let mut scenario = scenario.clone();
-    scenario.run.duration = WINDOW * WINDOWS;
+    scenario.run.duration = WINDOW * WINDOWS + OFFSET;
     let bar = output::bar(is_quiet, "{spinner} simulating the predicted band of the metrics");
     let began = Clock::now();
     let (interrupted, enough) = (interrupt::flag(), AtomicBool::new(false));
@@ -46,7 +50,7 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         },
         capture: false,
     };
-    let mut windows = Vec::new();
+    let (mut windows, mut levels) = (Vec::new(), Vec::new());
     let (mut timeouts, mut retransmissions) = (Vec::new(), Vec::new());
     for seed in scenario.run.seed..scenario.run.seed.saturating_add(SEEDS) {
         let outcome = run(&scenario, seed, &control)?;
@@ -54,6 +58,7 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         let (from, until) = (Instant::new(period.from), Instant::new(period.until));
         let whole = windows_of(&outcome.records.events, from, until);
         windows.extend(whole);
+        levels.extend(levels_within(&outcome.levels, from, until));
         // TCP's counts are those of the whole measured time, also where its last window was cut short.
         let seconds = until.saturating_since(from).as_secs_f64();
         if seconds > 0.0
@@ -71,7 +76,7 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
         return Ok(None);
     }
     let is_one_step = scenario.workload.steps.len() < 2;
-    Ok(Some(bands(&windows, &timeouts, &retransmissions, is_one_step)))
+    Ok(Some(bands(&windows, &levels, &timeouts, &retransmissions, is_one_step)))
 }
 
 /// The events that are assigned in a window, and the collections that end in it.
@@ -105,11 +110,18 @@ fn windows_of(rows: &[EventRow], from: Instant, until: Instant) -> Vec<Collectio
     windows
 }
 
-/// Returns the ranges of the windows' figures, widened by the simulator's error. `timeouts` and `retransmissions` are rates,
+/// Returns the levels of a measured time.
+fn levels_within(rows: &[LevelRow], from: Instant, until: Instant) -> impl Iterator<Item = SystemLevels> {
+    let within = rows.iter().filter(move |row| (from.get()..=until.get()).contains(&row.time_ps));
+    within.map(|row| row.levels)
+}
+
+/// Returns the ranges of the windows' figures and of the levels, widened by the simulator's error. `timeouts` and `retransmissions` are rates,
 /// one of each simulation. Without `is_one_step`, times and rates of collections have no band: metrics count a collection for
 /// each step.
 fn bands(
     windows: &[CollectionWindow],
+    levels: &[SystemLevels],
     timeouts: &[f64],
     retransmissions: &[f64],
     is_one_step: bool,
@@ -142,6 +154,13 @@ fn bands(
     // A single one in a window has no meaning.
     let one = 1.0 / seconds;
     let rare = |rate: &f64| ((rate * (1.0 - error) - one).max(0.0), rate * (1.0 + error) + one);
+    let storage_rate = rate(|window| window.stored);
+    let at_disks = storage_rate.map_or(0.0, |band| band.high * DISK_WAIT_MAX.as_secs_f64());
+    // One more or less at a moment has no meaning.
+    let level = |of: fn(&SystemLevels) -> u64, more: f64| {
+        let present = levels.iter().map(|levels| of(levels) as f64);
+        band(present.map(|of| ((of * (1.0 - error) - 1.0).max(0.0), of * (1.0 + error) + 1.0 + more)))
+    };
     PredictedBands {
         collection_time: band(means),
         collection_time_median: quantile(0.5, 1),
@@ -152,9 +171,13 @@ fn bands(
         assignment_rate: rate(|window| window.assigned),
         // Without a band where the outcome does not occur.
         rejection_rate: rate(|window| window.rejected).filter(|band| band.high > 0.0),
-        storage_rate: rate(|window| window.stored).filter(|band| band.high > 0.0),
+        storage_rate: storage_rate.filter(|band| band.high > 0.0),
         timeout_rate: band(timeouts.iter().map(rare)),
         retransmission_rate: band(retransmissions.iter().map(rare)),
+        events_outstanding: level(|levels| levels.events_outstanding, at_disks),
+        units_free: level(|levels| levels.units_free, 0.0),
+        credits_used: level(|levels| levels.credits_used, 0.0),
+        requests_waiting: level(|levels| levels.requests_waiting, 0.0),
     }
 }
 
@@ -219,7 +242,7 @@ mod tests {
             ..CollectionWindow::default()
         };
         let windows = [window(10, 0.01), window(200, 0.02), CollectionWindow::default()];
-        let found = bands(&windows, &[0.0], &[0.0, 3.0], true);
+        let found = bands(&windows, &[], &[0.0], &[0.0, 3.0], true);
         let near = |band: Option<PredictedBand>, low: f64, high: f64| {
             let band = band.unwrap();
             assert!((band.low - low).abs() < 1e-9 && (band.high - high).abs() < 1e-9, "{band:?}");
@@ -231,15 +254,45 @@ mod tests {
         near(found.rejection_rate, 0.0, 22.0);
         near(found.timeout_rate, 0.0, 0.2);
         near(found.retransmission_rate, 0.0, 3.5);
-        near(bands(&windows, &[4.0, 6.0], &[4.0], true).timeout_rate, 2.8, 7.7);
-        near(bands(&windows, &[4.0], &[4.0], true).retransmission_rate, 2.8, 5.2);
+        near(bands(&windows, &[], &[4.0, 6.0], &[4.0], true).timeout_rate, 2.8, 7.7);
+        near(bands(&windows, &[], &[4.0], &[4.0], true).retransmission_rate, 2.8, 5.2);
         // As the buckets have it: 9 ms lie between 6.4 and 12.8 ms, 22 ms between 12.8 and 25.6 ms.
         near(found.collection_time_median, 0.00864, 0.02112);
         // Of the second window alone: the first has too few collections.
         near(found.collection_time_p99, 0.022_924_8, 0.028_019_2);
         assert_eq!((found.collection_time_p999, found.storage_rate), (None, None));
-        let steps = bands(&windows, &[0.0], &[0.0], false);
+        assert_eq!(found.events_outstanding, None, "no levels were recorded");
+        let steps = bands(&windows, &[], &[0.0], &[0.0], false);
         assert_eq!((steps.collection_time, steps.collection_rate), (None, None));
         assert_eq!((steps.collection_time_median, steps.collection_time_p99), (None, None));
+    }
+    #[test]
+    fn bands_of_levels_hold_all_moments_of_the_measured_time() {
+        let moment = |time_s, events_outstanding, units_free, credits_used, requests_waiting| LevelRow {
+            time_ps: Duration::from_secs(time_s).get(),
+            levels: SystemLevels { events_outstanding, units_free, credits_used, requests_waiting },
+        };
+        let rows = [
+            moment(1, 90, 1, 900, 90),
+            moment(2, 10, 50, 100, 0),
+            moment(7, 20, 40, 300, 5),
+            moment(8, 0, 99, 0, 0),
+        ];
+        let second = |s| Instant::START + Duration::from_secs(s);
+        let levels: Vec<SystemLevels> = levels_within(&rows, second(2), second(7)).collect();
+        let near = |band: Option<PredictedBand>, low: f64, high: f64| {
+            let band = band.unwrap();
+            assert!((band.low - low).abs() < 1e-9 && (band.high - high).abs() < 1e-9, "{band:?}");
+        };
+        let found = bands(&[CollectionWindow::default()], &levels, &[0.0], &[0.0], true);
+        near(found.events_outstanding, 8.0, 23.0);
+        near(found.units_free, 35.0, 56.0);
+        near(found.credits_used, 89.0, 331.0);
+        near(found.requests_waiting, 0.0, 6.5);
+        // 40 stored events a second, with the error, each up to 100 ms at a disk.
+        let window = CollectionWindow { stored: 200, ..CollectionWindow::default() };
+        let stored = bands(&[window], &levels, &[0.0], &[0.0], true);
+        near(stored.events_outstanding, 8.0, 27.4);
+        near(stored.units_free, 35.0, 56.0);
     }
 }

@@ -58,6 +58,7 @@ mod credit;
 mod diatcp;
 mod fastpass;
 mod ictcp;
+mod levels;
 mod logger;
 mod message;
 mod paced_credits;
@@ -94,6 +95,7 @@ pub use credit::{CreditDiscipline, CreditPool};
 pub use diatcp::{ShareCounters, WindowShares};
 pub use fastpass::Arbiter;
 pub use ictcp::{Ictcp, IctcpCounters};
+pub use levels::SystemLevels;
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{
     CONTROL_BYTES_MAX, EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection,

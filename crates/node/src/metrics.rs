@@ -327,7 +327,9 @@ impl Metrics {
                 PredictedUnit::BytesPerSecond => {
                     registry.register_with_unit(name, figure.help, Unit::Bytes, family);
                 }
-                PredictedUnit::PerSecond => registry.register(name, figure.help, family),
+                PredictedUnit::PerSecond | PredictedUnit::Count => {
+                    registry.register(name, figure.help, family);
+                }
             }
         }
     }

@@ -70,6 +70,8 @@ fn units(query: &str) -> &'static [&'static str] {
 fn counted(query: &str) -> String {
     let names = asked(query);
     let name = names.first().unwrap().trim_start_matches("fanin_").trim_start_matches("switch_");
+    // A band has the quantity of its figure.
+    let name = name.trim_start_matches("predicted_");
     match name {
         _ if query.contains("increase(") => "faults".to_owned(),
         "supervisor_leads" | "supervisor_paired" | "disk_full" | "disk_failing" | "port_up" => {

@@ -1,6 +1,7 @@
 //! The recordings of a run. The simulator reports observations; results are read only after the run.
 
 use fanin_network::{Network, PortIndex};
+use fanin_report::{LevelRow, SystemLevels};
 use fanin_scenario::Scenario;
 
 use crate::capture::FrameSeen;
@@ -29,6 +30,7 @@ pub struct Recorder {
     pub(crate) timeline: TimelineRecorder,
     pub(crate) trace: MessageTrace,
     pub(crate) holding: HoldingTechniques,
+    levels: Vec<LevelRow>,
 }
 
 impl Recorder {
@@ -44,6 +46,7 @@ impl Recorder {
             timeline: TimelineRecorder::new(run.get(), outputs, 2 * network.links.len()),
             trace: MessageTrace::new(scenario.run.warmup.get()),
             holding,
+            levels: Vec::new(),
         }
     }
 
@@ -74,6 +77,16 @@ impl Recorder {
         level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortOccupancy,
     ) {
         self.timeline.close_until(time, [frames, payload], level);
+    }
+
+    /// Records the levels of the roles at a time, in picoseconds; `None` for a workload without roles.
+    pub fn note_levels(&mut self, time_ps: u64, levels: Option<SystemLevels>) {
+        self.levels.extend(levels.map(|levels| LevelRow { time_ps, levels }));
+    }
+
+    /// Returns the recorded levels, in the order of their times.
+    pub fn into_levels(self) -> Vec<LevelRow> {
+        self.levels
     }
 
     /// Ends the warm-up. Forgets earlier losses and recorded high-water marks; the caller resets the marks of the queues.

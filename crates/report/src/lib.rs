@@ -64,7 +64,9 @@ pub use plan::{
     PlanBracket, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,
 };
 pub use result::{RunResult, SAMPLES_OF_P99, cautions_of};
-pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
+pub use rows::{
+    EventOutcome, EventRow, FlowRow, IoRow, LevelRow, QueueRow, Records, SystemLevels, WindowRow,
+};
 pub use seeds::{SeedFigure, least, seed_figures, seed_values};
 pub use several::{
     ADVICE_SCHEMA, COMPARED_FILE, COMPARED_SCHEMA, compared_words, read_advice_page, read_compared,

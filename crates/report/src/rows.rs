@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use fanin_dataflow::Outcome;
+pub use fanin_dataflow::SystemLevels;
 
 /// The outcome of an event by the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,6 +203,15 @@ pub struct WindowRow {
     pub rwnd_bytes: Option<u64>,
     /// Bytes sent and not yet acknowledged.
     pub in_flight_bytes: u64,
+}
+
+/// The levels of a simulated event-building system at one moment. No table has these rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelRow {
+    /// Time of the levels, ps since the start.
+    pub time_ps: u64,
+    /// The levels at this time.
+    pub levels: SystemLevels,
 }
 
 /// All the tables of one result; any of them may be empty.

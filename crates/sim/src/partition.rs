@@ -509,6 +509,7 @@ impl<W: HostWorkload> Partition<W> {
     fn close_bins(&mut self, time: u64) {
         let arrived = self.engine.arrived();
         self.recorder.close_bins(time, arrived, |at, port, rings| self.engine.level(at, port, rings));
+        self.recorder.note_levels(time, self.workload.levels());
     }
 
     /// Records the frame that arrives over a tapped link.

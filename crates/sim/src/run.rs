@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Connection, Network, NodeIndex, Roles, topology};
 use fanin_recording::{Finished, LinkCapture, Recorder, captured_port, check_samples};
-use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
+use fanin_report::{LevelRow, Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::Instant;
 
@@ -65,6 +65,8 @@ pub struct RunOutcome {
     pub wire_bytes: u64,
     /// The tables of events, flows, losses and samples.
     pub records: Records,
+    /// Levels of the roles at the ends of the picture's bins.
+    pub levels: Vec<LevelRow>,
     /// Queues over time, one late event, and the network's hot links.
     pub picture: Option<RunPicture>,
     /// The recorded frames of the captured link, if [`RunControl::capture`] is set.
@@ -247,8 +249,8 @@ fn simulate<W: MeasuredWorkload>(setup: &RunSetup<'_>, workload: W) -> Result<Ru
     let picture = finished.picture();
     summary.ports = finished.ports(picture.late.as_ref());
     let capture = captured.map(|port| finished.capture(port, partition.engine.config().window_scale));
-    let records = finished.into_records(partition.end_stats());
-    Ok(RunOutcome { end, summary, wire_bytes, records, picture: Some(picture), capture })
+    let (records, levels) = (finished.into_records(partition.end_stats()), partition.recorder.into_levels());
+    Ok(RunOutcome { end, summary, wire_bytes, records, levels, picture: Some(picture), capture })
 }
 
 /// Describes a deadlock: its time, the ports that wait for one another, and the waiting hosts.
@@ -270,6 +272,6 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
     summary.speed = Some(Speed { packet_hops: Some(0), ..Speed::default() });
-    let records = Records::default();
-    RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
+    let (end, records, levels) = (RunEnd::Stopped, Records::default(), Vec::new());
+    RunOutcome { end, summary, wire_bytes: 0, records, levels, picture: None, capture: None }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fanin_report::{Records, Summary};
+use fanin_report::{LevelRow, Records, Summary};
 use fanin_scenario::{EcnMode, PauseMode, Scenario, load_text};
 use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 
@@ -61,6 +61,31 @@ fn figures(outcome: &RunOutcome) -> (Summary, Records) {
     let mut summary = outcome.summary.clone();
     summary.speed = None;
     (summary, outcome.records.clone())
+}
+
+#[test]
+fn levels_follow_from_the_events_of_their_time() {
+    let (credits, units, collectors) = (24, 24, 6);
+    let outcome = outcome(&scenario(SMALL, &["shaping.credits=24"]), 1);
+    assert!(outcome.levels.len() > 400, "{} levels", outcome.levels.len());
+    for row in &outcome.levels {
+        // A level is that before the occurrences of its time.
+        let at = row.time_ps;
+        let open =
+            |begin: Option<u64>, end: Option<u64>| begin < Some(at) && begin.is_some() && end >= Some(at);
+        let events = || outcome.records.events.iter();
+        let assigned = events().filter(|event| open(Some(event.assigned_ps), event.last_byte_ps)).count();
+        let collecting = events().filter(|event| open(event.first_request_ps, event.last_byte_ps)).count();
+        let levels = row.levels;
+        assert!(levels.events_outstanding >= assigned as u64, "{row:?}: {assigned} events");
+        assert!(levels.units_free + collecting as u64 <= units, "{row:?}: {collecting} events");
+        assert_eq!(levels.credits_used > 0, collecting > 0, "{row:?}: {collecting} events");
+        assert!(levels.credits_used <= credits * collectors, "{row:?}");
+    }
+    let most = |of: fn(&LevelRow) -> u64| outcome.levels.iter().map(of).max();
+    assert!(most(|row| row.levels.credits_used) > Some(credits), "two collectors have requests at a time");
+    assert!(most(|row| row.levels.requests_waiting) > Some(0), "an event has more requests than credits");
+    assert!(most(|row| row.levels.units_free) > Some(units / 2), "units are free at times");
 }
 
 #[test]

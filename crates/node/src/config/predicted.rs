@@ -33,6 +33,8 @@ pub enum PredictedUnit {
     BytesPerSecond,
     /// A count a second.
     PerSecond,
+    /// A number of things at one moment.
+    Count,
 }
 
 impl PredictedUnit {
@@ -41,7 +43,7 @@ impl PredictedUnit {
         match self {
             Self::Seconds => "_seconds",
             Self::BytesPerSecond => "_bytes",
-            Self::PerSecond => "",
+            Self::PerSecond | Self::Count => "",
         }
     }
 }
@@ -53,12 +55,14 @@ pub enum LiveFigure {
     Rate(&'static str, &'static [(&'static str, &'static str)]),
     /// Mean of the histogram with this name.
     Mean(&'static str),
+    /// Present value of a gauge, summed over all processes.
+    Level(&'static str),
     /// A quantile of the histogram with this name, over all processes.
     Quantile(&'static str, f64),
 }
 
 impl LiveFigure {
-    /// Returns the query of the figure over `range`, in PromQL.
+    /// Returns the query of the figure over `range`, in PromQL. A level needs no range.
     pub fn query(self, range: &str) -> String {
         match self {
             Self::Rate(counter, []) => format!("sum(rate({counter}[{range}]))"),
@@ -67,6 +71,7 @@ impl LiveFigure {
                     labels.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
                 format!("sum(rate({counter}{{{}}}[{range}]))", labels.join(", "))
             }
+            Self::Level(gauge) => format!("sum({gauge})"),
             Self::Mean(histogram) => {
                 format!("sum(rate({histogram}_sum[{range}])) / sum(rate({histogram}_count[{range}]))")
             }
@@ -168,6 +173,18 @@ figures! {
     /// Segments that TCP sends again a second.
     retransmission_rate, PerSecond, "Predicted segments that TCP sends again a second", "sent again/s", "TCP segments sent again",
         LiveFigure::Rate("fanin_tcp_retransmits_total", &[]);
+    /// Events that are assigned and not finished, at any moment.
+    events_outstanding, Count, "Predicted events that are assigned and not finished", "outstanding", "Events in the system",
+        LiveFigure::Level("fanin_events_outstanding");
+    /// Processing units that wait for an event, at any moment.
+    units_free, Count, "Predicted processing units that wait for an event", "free units", "Free units",
+        LiveFigure::Level("fanin_units_free");
+    /// Credits that requests of all collectors hold, at any moment.
+    credits_used, Count, "Predicted credits that are out, of all collectors", "credits used", "Credits in use, all collectors",
+        LiveFigure::Level("fanin_credits_used");
+    /// Requests of all collectors that wait for credits, at any moment.
+    requests_waiting, Count, "Predicted requests that wait for credits, of all collectors", "requests waiting", "Requests waiting, all collectors",
+        LiveFigure::Level("fanin_requests_waiting");
 }
 
 impl PredictedBands {

@@ -140,6 +140,10 @@ pub const PREDICTED: PredictedBands = {
         storage_rate: band,
         timeout_rate: band,
         retransmission_rate: band,
+        events_outstanding: band,
+        units_free: band,
+        credits_used: band,
+        requests_waiting: band,
     }
 };
 

@@ -5,7 +5,7 @@
 use fanin_dataflow::{BackgroundHost, BackgroundSource, Transfer, background_seed};
 use fanin_network::{CollectionWork, Connection, Roles, background_connections, background_pairs};
 use fanin_recording::{CollectedEvent, CompletedTransfer};
-use fanin_report::{EventRow, Span, Summary};
+use fanin_report::{EventRow, Span, Summary, SystemLevels};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::Instant;
 
@@ -157,6 +157,7 @@ impl<W: HostWorkload> HostWorkload for WithBackground<W> {
     }
 
     pass_on! { is_done() -> bool; assert_conserved() -> (); progress() -> u64; diagnose() -> String; }
+    pass_on! { levels() -> Option<SystemLevels>; }
 }
 
 impl<W: MeasuredWorkload> MeasuredWorkload for WithBackground<W> {

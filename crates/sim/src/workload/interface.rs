@@ -2,7 +2,7 @@
 
 use fanin_network::{Collection, CollectionWork, Connection, Roles};
 use fanin_recording::{CollectedEvent, CompletedTransfer};
-use fanin_report::{EventRow, IdealFigures, Span, Summary};
+use fanin_report::{EventRow, IdealFigures, Span, Summary, SystemLevels};
 use fanin_units::Instant;
 
 use crate::index::EndIndex;
@@ -57,6 +57,11 @@ pub(crate) trait HostWorkload {
 
     /// Returns the kind of a message, for techniques that act on requests and answers.
     fn kind(&self, message: &Self::Message) -> MessageKind;
+
+    /// Returns the levels of the roles now; `None` without the roles of event building.
+    fn levels(&self) -> Option<SystemLevels> {
+        None
+    }
 
     /// Returns true if all work is finished.
     fn is_done(&self) -> bool;

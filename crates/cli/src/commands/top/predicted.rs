@@ -15,6 +15,7 @@ fn now(all: &[Watched], figure: LiveFigure) -> Option<f64> {
             let count = rate(all, &format!("{histogram}_count"), &[]).filter(|&rate| rate > 0.0)?;
             Some(rate(all, &format!("{histogram}_sum"), &[])? / count)
         }
+        LiveFigure::Level(gauge) => level(all, gauge),
         LiveFigure::Quantile(histogram, quantile) => {
             histogram_quantile(&buckets(all, &format!("{histogram}_bucket")), quantile)
         }
@@ -30,6 +31,12 @@ fn rate(all: &[Watched], counter: &str, labels: &[(&str, &str)]) -> Option<f64> 
         rates.reduce(|sum, rate| sum + rate)
     };
     all.iter().filter_map(of_one).reduce(|sum, rate| sum + rate)
+}
+
+/// Returns the sum of a gauge over all processes.
+fn level(all: &[Watched], gauge: &str) -> Option<f64> {
+    let levels = all.iter().filter_map(Watched::sample).flat_map(|sample| sample.all(gauge));
+    levels.map(|series| series.value).reduce(|sum, value| sum + value)
 }
 
 /// Returns the buckets of a histogram over all processes: upper limits in order, each with its increase a second.
@@ -52,7 +59,7 @@ fn text(unit: PredictedUnit, value: Option<f64>) -> String {
     match unit {
         PredictedUnit::Seconds => millis(value),
         PredictedUnit::BytesPerSecond => bytes(value),
-        PredictedUnit::PerSecond => scaled(value),
+        PredictedUnit::PerSecond | PredictedUnit::Count => scaled(value),
     }
 }
 
@@ -105,6 +112,11 @@ mod tests {
              fanin_predicted_collection_time_median_seconds{bound=\"high\"} 0.004\n\
              fanin_predicted_rejection_rate{bound=\"low\"} 7\n\
              fanin_predicted_rejection_rate{bound=\"high\"} 8\n\
+             fanin_predicted_credits_used{bound=\"low\"} 20\n\
+             fanin_predicted_credits_used{bound=\"high\"} 60\n\
+             fanin_predicted_units_free{bound=\"low\"} 5\n\
+             fanin_predicted_units_free{bound=\"high\"} 7\n\
+             fanin_units_free{process=\"supervisor\"} 4\n\
              fanin_predicted_timeout_rate{bound=\"low\"} 0\n\
              fanin_predicted_timeout_rate{bound=\"high\"} 0.2\n";
         let collector = |count, sum: f64, timeouts| {
@@ -117,12 +129,14 @@ mod tests {
                  fanin_collection_time_seconds_bucket{{le=\"+Inf\"}} {count}\n\
                  fanin_events_completed_total{{outcome=\"rejected\"}} {count}\n\
                  fanin_events_completed_total{{outcome=\"stored\"}} {count}\n\
+                 fanin_credits_used{{}} 40\n\
                  fanin_tcp_timeouts_total{{}} {timeouts}\n"
             )
         };
         let before = collector(100, 1.0, 5);
         let after = collector(120, 1.1, 5);
-        let all = [watched([supervisor, supervisor]), watched([&before, &after])];
+        let idle = "fanin_up{process=\"collector-1\",role=\"collector\"} 1\nfanin_credits_used{} 30\n";
+        let all = [watched([supervisor, supervisor]), watched([&before, &after]), watched([idle, idle])];
         let lines: Vec<String> = table(&all).lines().into_iter().map(|line| line.text).collect();
         let line = |row: &str| lines.iter().find(|line| line.starts_with(row)).unwrap().clone();
         assert!(line("collection ms").contains("5.00") && line("collection ms").ends_with("above"));
@@ -130,6 +144,12 @@ mod tests {
         // All times of the last seconds lie between 1.6 and 3.2 ms.
         assert!(line("median ms").contains(" 2.40 ") && line("median ms").ends_with("below"), "{lines:?}");
         assert!(line("rejected/s").contains(" 10 ") && line("rejected/s").ends_with("above"), "{lines:?}");
+        // The credits of both collectors.
+        assert!(
+            line("credits used").contains(" 70 ") && line("credits used").ends_with("above"),
+            "{lines:?}"
+        );
+        assert!(line("free units").contains(" 4 ") && line("free units").ends_with("below"), "{lines:?}");
         assert!(line("timeouts/s").contains(" 0 "));
         assert!(!lines.iter().any(|line| line.starts_with("data/s")), "no band, no row: {lines:?}");
         assert!(table(&all[1..]).lines().is_empty());

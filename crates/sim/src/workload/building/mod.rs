@@ -9,7 +9,7 @@ use fanin_dataflow::{
 };
 use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
 use fanin_recording::{CollectedEvent, StepTimes};
-use fanin_report::{EventOutcome, EventRow, Span, Summary};
+use fanin_report::{EventOutcome, EventRow, Span, Summary, SystemLevels};
 use fanin_scenario::{Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Instant};
 
@@ -484,6 +484,10 @@ impl HostWorkload for Building {
         message.kind()
     }
 
+    fn levels(&self) -> Option<SystemLevels> {
+        Some(SystemLevels::of(&self.machines.supervisor, &self.machines.collectors))
+    }
+
     fn is_done(&self) -> bool {
         self.is_stopping && self.completed == self.assigned
     }
@@ -572,8 +576,7 @@ impl MeasuredWorkload for Building {
             summary.techniques.insert(technique.key().to_owned(), technique.figures());
         }
         if self.keeps_fragments {
-            let figures = self.machines.memory_figures();
-            summary.techniques.insert("readout".to_owned(), figures);
+            summary.techniques.insert("readout".to_owned(), self.machines.memory_figures());
         }
         if !self.mean.payload.is_zero() {
             summary.ideal = Some(ideal_of(&self.mean));

@@ -2,7 +2,7 @@
 
 use fanin_dataflow::{
     Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Purpose, Readout,
-    ReadoutConfig, SeedOwner, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
+    ReadoutConfig, SeedOwner, Supervisor, SupervisorConfig, WriteModel, stream_seed,
 };
 use fanin_network::Roles;
 use fanin_scenario::Scenario;
@@ -87,7 +87,9 @@ impl RoleMachines {
 
     #[inline]
     pub(super) fn handle_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
-        expected(with_machine!(self, role, handle_message(now, peer, message)));
+        let handled = with_machine!(self, role, handle_message(now, peer, message));
+        // Simulated peers are never faulty: the mistake is in the simulator or in a role.
+        handled.unwrap_or_else(|wrong| panic!("a role of the simulation did not expect a message: {wrong}"));
     }
 
     pub(super) fn handle_deadline(&mut self, now: Instant, role: Peer) {
@@ -119,25 +121,15 @@ impl RoleMachines {
 
     /// Returns figures of the readouts' memories: high-water mark, and number and duration of XOFFs to the trigger.
     pub(super) fn memory_figures(&self) -> serde_json::Value {
-        let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
-        for readout in &self.readouts {
-            let counters = readout.counters();
-            held_max = held_max.max(counters.held_max);
-            xoffs += counters.xoffs;
-            xoff_ms += counters.xoff_time.as_millis_f64();
-        }
+        let counters = || self.readouts.iter().map(Readout::counters);
+        let held_max = counters().map(|one| one.held_max).max().unwrap_or(0);
+        let xoffs: u64 = counters().map(|one| one.xoffs).sum();
+        let xoff_ms: f64 = counters().map(|one| one.xoff_time.as_millis_f64()).sum();
         serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms })
     }
 
     #[inline]
     pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
         with_machine!(self, role, poll_record())
-    }
-}
-
-/// Panics at an unexpected message: simulated peers are never faulty, so the mistake is in the simulator or in a role.
-fn expected(result: Result<(), Unexpected>) {
-    if let Err(unexpected) = result {
-        panic!("a role of the simulation received a message that it did not expect: {unexpected}");
     }
 }
