@@ -76,6 +76,8 @@ pub(crate) struct Disks {
     pub(crate) of: Vec<Disk>,
     files: BTreeMap<u64, FileState>,
     next: u64,
+    /// Number of closed journals that got the name of the present one back.
+    pub(crate) restored: u32,
 }
 
 fn change(names: &mut BTreeMap<PathBuf, u64>, name_change: NameChange) {
@@ -97,7 +99,7 @@ fn change(names: &mut BTreeMap<PathBuf, u64>, name_change: NameChange) {
 impl Disks {
     pub(crate) fn new(hosts: usize) -> Self {
         let disk = || Disk { delay_max_ns: 3_000_000, ..Disk::default() };
-        Self { of: (0..hosts).map(|_| disk()).collect(), files: BTreeMap::new(), next: 0 }
+        Self { of: (0..hosts).map(|_| disk()).collect(), files: BTreeMap::new(), next: 0, restored: 0 }
     }
 
     fn change_name(&mut self, host: Host, name_change: NameChange) {
@@ -261,6 +263,9 @@ impl Core {
         if !self.disks.of[life.host].seen.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
+        let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "journal");
+        let is_closed = from.file_stem().is_some_and(|stem| Path::new(stem).extension().is_some());
+        self.disks.restored += u32::from(is_closed && is_journal(from) && is_journal(to));
         self.disks.change_name(life.host, NameChange::Rename(from.to_owned(), to.to_owned()));
         Ok(())
     }

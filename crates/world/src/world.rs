@@ -570,6 +570,19 @@ impl World {
         self.systems.iter_mut().for_each(|system| system.loaded.scenario.live.silence_max = time);
     }
 
+    /// Lets all processes keep all of their closed journals. Those of two supervisors still begin files.
+    #[cfg(test)]
+    pub(crate) fn keep_journals(&mut self) {
+        let live = self.systems.iter_mut().map(|system| &mut system.loaded.scenario.live);
+        live.filter(|live| live.journal_parts > 0).for_each(|live| live.journal_parts = 100_000);
+    }
+
+    /// Returns how often a supervisor found that its earlier life had ended between the two renames of a change of files.
+    #[cfg(test)]
+    pub(crate) fn restored(&self) -> u32 {
+        self.shared.lock().disks.restored
+    }
+
     /// Returns the folder of a machine's journals.
     pub(crate) fn folder(&self, host: Host) -> &Path {
         &self.systems[host].folder

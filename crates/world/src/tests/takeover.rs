@@ -1,6 +1,6 @@
 //! Two supervisors: the time for which assignment stops when one is lost for good, and the size of their journals.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fanin_dataflow::EventStep;
 use fanin_node::config::Role;
@@ -10,31 +10,47 @@ use fanin_units::Duration;
 use crate::plan::{InjectedFault, PlannedFault, ProcessPlace};
 use crate::world::{MS, RESUME_MAX, World};
 
-/// Returns the longest time between two assignments in the standby's journal, in nanoseconds. The assignments of the
-/// first supervisor are lines of it, too.
-fn longest_stop(world: &World) -> u64 {
-    let standby = world.plan.places.len() - 1;
-    let path = world.folder(standby).join("standby.journal");
+/// Returns the closed files of a supervisor's journal in their order.
+fn closed(world: &World, folder: &Path, name: &str) -> Vec<PathBuf> {
+    let is_closed = |path: &PathBuf| {
+        let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        file.starts_with(&format!("{name}.0")) && file.ends_with(".journal")
+    };
+    let mut files = world.audit_machine().list(folder).unwrap();
+    files.retain(is_closed);
+    files.sort();
+    files
+}
+
+/// Returns the longest time between two assignments in the standby's journal, in nanoseconds, and its number of files. The
+/// assignments of the first supervisor are lines of it, too.
+fn longest_stop(world: &World) -> (u64, usize) {
+    let folder = world.folder(world.plan.places.len() - 1);
+    let mut files = closed(world, folder, "standby");
+    files.push(folder.join("standby.journal"));
     let mut times = Vec::new();
-    read_on(&world.audit_machine(), &path, |epoch_us, line| {
-        if matches!(line.record.step, EventStep::Assigned { direct: false, .. }) {
-            times.push(epoch_us * 1_000 + line.record.at.get() / 1_000);
-        }
-    })
-    .unwrap();
-    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap()
+    for path in &files {
+        read_on(&world.audit_machine(), path, |epoch_us, line| {
+            if matches!(line.record.step, EventStep::Assigned { direct: false, .. }) {
+                times.push(epoch_us * 1_000 + line.record.at.get() / 1_000);
+            }
+        })
+        .unwrap();
+    }
+    (times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap(), files.len())
 }
 
 /// Plays worlds whose only fault is the loss of the first supervisor's machine. `has_power`: its kernel closes the
-/// connections. Returns the number of takeovers and the longest stop, in nanoseconds.
-fn play(has_power: bool) -> (u32, u64) {
-    let (mut takeovers, mut longest) = (0, 0);
+/// connections. Returns the number of takeovers, that of logs with several files, and the longest stop, in nanoseconds.
+fn play(has_power: bool) -> (u32, u32, u64) {
+    let (mut takeovers, mut in_files, mut longest) = (0, 0, 0);
     for seed in 0..200 {
         let mut world = World::new(seed);
-        // The longest stop is read from all journals.
-        if !world.plan.has_standby() || world.plan.deletes_journals {
+        if !world.plan.has_standby() {
             continue;
         }
+        // The longest stop is read from all journals.
+        world.keep_journals();
         let at = (2_000 + 7 * seed) * MS;
         let kind = InjectedFault::LoseForGood(0, has_power);
         world.plan.faults = vec![PlannedFault { at, until: at + MS, kind }];
@@ -48,21 +64,22 @@ fn play(has_power: bool) -> (u32, u64) {
             // The two were not paired: the process was killed, and started again.
             continue;
         }
-        let stop = longest_stop(&world);
+        let (stop, files) = longest_stop(&world);
+        in_files += u32::from(files > 1);
         assert!(stop < RESUME_MAX, "seed {seed}: assignment stopped for {} ms", stop / MS);
         takeovers += 1;
         longest = longest.max(stop);
     }
-    (takeovers, longest)
+    (takeovers, in_files, longest)
 }
 
 #[test]
 fn a_takeover_stops_assignment_for_less_than_3_s() {
-    let (takeovers, longest) = play(false);
-    eprintln!("{takeovers} dead hosts: {} ms at most", longest / MS);
-    assert!(takeovers > 50, "{takeovers}");
+    let (takeovers, in_files, longest) = play(false);
+    eprintln!("{takeovers} dead hosts, {in_files} logs of several files: {} ms at most", longest / MS);
+    assert!(takeovers > 50 && in_files > 0, "{takeovers}, {in_files}");
     // A dead host is noticed by its silence alone, a dead process at once.
-    let (takeovers, longest_of_process) = play(true);
+    let (takeovers, _, longest_of_process) = play(true);
     eprintln!("{takeovers} dead processes: {} ms at most", longest_of_process / MS);
     assert!(takeovers > 50 && longest_of_process < longest, "{takeovers}, {longest_of_process} ns");
 }
@@ -70,7 +87,7 @@ fn a_takeover_stops_assignment_for_less_than_3_s() {
 /// The two keep the newest closed journals (`live.journal_parts`), and their present ones stay small.
 #[test]
 fn journals_of_two_supervisors_are_bounded() {
-    let (mut logs, mut deleted, mut largest) = (0, 0, 0);
+    let (mut logs, mut deleted, mut largest, mut restored) = (0, 0, 0, 0);
     for seed in 0..400 {
         let mut world = World::new(seed);
         let plan = &world.plan;
@@ -79,17 +96,14 @@ fn journals_of_two_supervisors_are_bounded() {
             continue;
         }
         world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        restored += world.restored();
         let machine = world.audit_machine();
         for (place, folder, _) in world.folders() {
             if place.role != Role::Supervisor {
                 continue;
             }
             let name = fanin_node::names::process_name(place.role, place.index);
-            let is_closed = |path: &Path| {
-                let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-                file.starts_with(&format!("{name}.0")) && file.ends_with(".journal")
-            };
-            let closed = machine.list(&folder).unwrap().iter().filter(|path| is_closed(path)).count();
+            let closed = closed(&world, &folder, &name).len();
             // The power may fail before the oldest file is deleted.
             assert!(closed <= 5, "seed {seed}: {closed} closed journals of {name}");
             let path = folder.join(format!("{name}.journal"));
@@ -98,7 +112,9 @@ fn journals_of_two_supervisors_are_bounded() {
             deleted += u32::from(follows_deleted(&machine, &path).unwrap() || closed > 0);
         }
     }
-    eprintln!("{deleted} of {logs} logs have several files, {largest} B at most");
+    eprintln!(
+        "{deleted} of {logs} logs have several files, {largest} B at most; {restored} ends between two renames"
+    );
     assert!(logs >= 20 && 2 * deleted > logs, "{deleted} of {logs}");
     assert!(largest < 8_000, "{largest} B");
 }
