@@ -272,7 +272,7 @@ mod tests {
             fs::rename(name(folder, "standby.journal"), name(folder, "standby.journal-new")).unwrap();
         };
         assert_eq!(unassigned("between", &rename), [6, 7]);
-        // What a failed change of files left over is not the next file.
+        // The file of a failed change is not the next one.
         let other = |folder: &Path| {
             remove(folder, "standby.journal");
             fs::write(name(folder, "standby.journal-new"), "# fanin journal 1 supervisor at 9 epoch-us 1\n")

@@ -76,7 +76,7 @@ pub(crate) struct Disks {
     pub(crate) of: Vec<Disk>,
     files: BTreeMap<u64, FileState>,
     next: u64,
-    /// Number of closed journals that got the name of the present one back.
+    /// Number of closed journals to which a supervisor has given the plain name again.
     pub(crate) restored: u32,
 }
 

@@ -564,17 +564,10 @@ impl World {
         hang_limit(std_duration(self.scenario(host).live.silence_max))
     }
 
-    /// Sets `live.silence_max` of all processes.
+    /// Changes the live settings of all processes.
     #[cfg(test)]
-    pub(crate) fn set_silence_max(&mut self, time: fanin_units::Duration) {
-        self.systems.iter_mut().for_each(|system| system.loaded.scenario.live.silence_max = time);
-    }
-
-    /// Lets all processes keep all of their closed journals. Those of two supervisors still begin files.
-    #[cfg(test)]
-    pub(crate) fn keep_journals(&mut self) {
-        let live = self.systems.iter_mut().map(|system| &mut system.loaded.scenario.live);
-        live.filter(|live| live.journal_parts > 0).for_each(|live| live.journal_parts = 100_000);
+    pub(crate) fn set_live(&mut self, set: impl Fn(&mut fanin_scenario::Live)) {
+        self.systems.iter_mut().for_each(|system| set(&mut system.loaded.scenario.live));
     }
 
     /// Returns how often a supervisor found that its earlier life had ended between the two renames of a change of files.

@@ -49,14 +49,16 @@ fn play(has_power: bool) -> (u32, u32, u64) {
         if !world.plan.has_standby() {
             continue;
         }
-        // The longest stop is read from all journals.
-        world.keep_journals();
         let at = (2_000 + 7 * seed) * MS;
         let kind = InjectedFault::LoseForGood(0, has_power);
         world.plan.faults = vec![PlannedFault { at, until: at + MS, kind }];
         world.plan.stop_at = at + 2 * RESUME_MAX;
-        // The default. The supervisors' own limit notices a dead host then, not a lost connection.
-        world.set_silence_max(Duration::from_secs(5));
+        world.set_live(|live| {
+            // The default. The supervisors' own limit notices a dead host then, not a lost connection.
+            live.silence_max = Duration::from_secs(5);
+            // The longest stop is read from all journals. With a limit that is not reached, the two still begin files.
+            live.journal_parts = live.journal_parts.saturating_mul(100_000);
+        });
         (world.plan.is_rolling, world.plan.is_long) = (false, false);
         world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         let is_first = |place: ProcessPlace| (place.role, place.index) == (Role::Supervisor, 0);
