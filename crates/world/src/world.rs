@@ -570,12 +570,6 @@ impl World {
         self.systems.iter_mut().for_each(|system| set(&mut system.loaded.scenario.live));
     }
 
-    /// Returns how often a supervisor found that its earlier life had ended between the two renames of a change of files.
-    #[cfg(test)]
-    pub(crate) fn restored(&self) -> u32 {
-        self.shared.lock().disks.restored
-    }
-
     /// Returns the folder of a machine's journals.
     pub(crate) fn folder(&self, host: Host) -> &Path {
         &self.systems[host].folder
