@@ -28,7 +28,7 @@ use fanin_units::{Duration, Instant};
 
 pub use self::files::follows_deleted;
 use self::files::{EXTENSION, NEW_EXTENSION};
-pub(crate) use self::files::{offset, parts, restore, start_of};
+pub(crate) use self::files::{LogFiles, in_order, is_present, log_files, offset, parts, restore, start_of};
 pub use self::line::JournalLine;
 use self::line::format;
 pub(crate) use self::line::{HEADER, OUTCOMES, header_words, outcome_name, parse};
@@ -125,7 +125,7 @@ impl Journal {
         sync: bool,
         earlier: &mut impl EarlierLines,
     ) -> io::Result<Self> {
-        let mut journal = Self::open_shared(machine, path, process, epoch_us, sync, earlier)?;
+        let mut journal = Self::open_repaired(machine, path, process, epoch_us, sync, earlier)?;
         journal.waiting = journal.header().into_bytes();
         journal.commit()?;
         if !sync {
@@ -136,11 +136,38 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the log that two supervisors share, as [`Self::open_reading`] does, but without writing a header.
+    /// Opens the log that two supervisors share, as [`Self::open_reading`] does, but without writing a header. If no line of the
+    /// present file is left, the last closed one goes on.
     ///
     /// # Errors
     /// As for [`Self::open`].
     pub fn open_shared(
+        machine: &HostMachine,
+        path: &Path,
+        process: &str,
+        epoch_us: u64,
+        sync: bool,
+        earlier: &mut impl EarlierLines,
+    ) -> io::Result<Self> {
+        let mut journal = Self::open_repaired(machine, path, process, epoch_us, sync, earlier)?;
+        if journal.good == 0
+            && let Some((_, last)) = parts(machine, path)?.last()
+        {
+            // Records need a header before them in their file.
+            tracing::warn!(journal = %path.display(), "no line of the journal is left: goes on with the last closed one");
+            machine.rename(last, path)?;
+            lines::sync_folder(machine, path)?;
+            journal.file = machine.open(path, OpenMode::ReadWrite)?;
+            journal.good = lines::whole(&mut journal.file)?;
+            journal.file.set_len(journal.good)?;
+            journal.file.seek(SeekFrom::Start(journal.good))?;
+            journal.start = start_of(machine, path)?;
+        }
+        Ok(journal)
+    }
+
+    /// Opens or creates the file without its damaged lines, and writes nothing.
+    fn open_repaired(
         machine: &HostMachine,
         path: &Path,
         process: &str,
@@ -364,19 +391,20 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the first lines of the next file, under a name of its own, and synchronises both files.
+    /// Writes the first lines of the next file, under a name of its own, and synchronises both files. A failure changes nothing.
     fn prepare(&mut self, lines: &[u8]) -> io::Result<PreparedFile> {
+        let parts = parts(&self.machine, &self.path)?;
         let mut file = self.machine.open(&self.path.with_extension(NEW_EXTENSION), OpenMode::Create)?;
         file.write_all(lines)?;
         // A rotated file is not synchronised later: it must survive a loss of power even without `sync`.
         self.file.sync_data()?;
         file.sync_data()?;
-        Ok(PreparedFile { file, size: lines.len() as u64 })
+        Ok(PreparedFile { file, size: lines.len() as u64, parts })
     }
 
     /// Renames the file, gives its name to the next one, and removes surplus rotated files.
     fn rotate(&mut self, next: PreparedFile) -> io::Result<()> {
-        let parts = parts(&self.machine, &self.path)?;
+        let parts = next.parts;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
         // Between the two renames no file has the plain name. A process that starts at this moment creates the file.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
@@ -391,7 +419,13 @@ impl Journal {
             keep => (parts.len() + 1).saturating_sub(keep as usize),
         };
         for (_, path) in parts.iter().take(surplus) {
-            self.machine.remove(path)?;
+            if let Err(error) = self.machine.remove(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                // The next rotation removes it, and those behind it.
+                tracing::warn!(%error, journal = %path.display(), "cannot remove a closed journal");
+                break;
+            }
         }
         Ok(())
     }
@@ -402,6 +436,8 @@ impl Journal {
 struct PreparedFile {
     file: MachineFile,
     size: u64,
+    /// The closed files so far, with their numbers.
+    parts: Vec<(u64, PathBuf)>,
 }
 
 /// Returns a check that is true for each valid line of a journal, if it sees the lines in their order.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{EventStep, L1Id};
 
-use crate::journal::{self, HEADER, JournalError};
+use crate::journal::{self, HEADER, JournalError, LogFiles};
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
 use crate::resume::Resume;
@@ -76,6 +76,10 @@ pub(crate) fn never_assigned(
         return Ok(BTreeSet::new());
     };
     let io = |error| JournalError::Io { path: path.clone(), error };
+    // Without its last file, the copy says nothing about the lines behind it.
+    if !journal::is_present(machine, &replaced, &plain(copied_path)).map_err(io)? {
+        return Ok(BTreeSet::new());
+    }
     let last = last_term(machine, path).map_err(io)?.0;
     let identity = identity_path(&plain(copied_path));
     let is_partner = last.is_paired() && machine.exists(&identity).map_err(io)? && {
@@ -90,14 +94,16 @@ pub(crate) fn never_assigned(
     let mut log = open_at(machine, &leading, from).map_err(io)?;
     let mut copy = open_at(machine, &replaced, from).map_err(io)?;
     let (mut line, mut copied) = (Vec::new(), Vec::new());
-    let (mut is_copied, mut newest, mut events) = (true, None, BTreeSet::new());
+    let (mut is_copied, mut has_common, mut newest, mut events) = (true, false, None, BTreeSet::new());
     while log.read_until(b'\n', &mut line).map_err(io)? > 0 && line.ends_with(b"\n") {
         if is_copied {
             copy.read_until(b'\n', &mut copied).map_err(io)?;
             is_copied = copied == line;
-            if !is_copied && copied.ends_with(b"\n") {
+            // The copy has other lines, or ends before the first common offset.
+            if !is_copied && (copied.ends_with(b"\n") || !has_common) {
                 return Ok(BTreeSet::new());
             }
+            has_common = true;
         }
         if is_copied && let Some(next) = next_event(&line) {
             // Events before were assigned in deleted files.
@@ -129,9 +135,6 @@ fn next_event(line: &[u8]) -> Option<L1Id> {
     Resume::of_header(line.strip_prefix(HEADER)?)?.next
 }
 
-/// Files of a log with the offsets at which they start, the oldest first.
-type LogFiles = Vec<(u64, PathBuf)>;
-
 /// Returns the path of the present file of a log, from the path of any of its files.
 fn plain(file: &Path) -> PathBuf {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -159,12 +162,9 @@ fn leading_and_replaced(
     let find = |process: &str| -> Result<LogFiles, JournalError> {
         let present = format!("{process}.journal");
         let is_file = |path: &&PathBuf| plain(path).file_name().is_some_and(|name| *name == *present);
-        let start = |path: &PathBuf| match journal::start_of(machine, path) {
-            Ok(start) => Ok((start, path.clone())),
-            Err(error) => Err(JournalError::Io { path: path.clone(), error }),
-        };
-        // Numbers sort before the name of the present file.
-        paths.iter().filter(is_file).map(start).collect()
+        let files: Vec<PathBuf> = paths.iter().filter(is_file).cloned().collect();
+        let of = files.last().cloned().unwrap_or_default();
+        journal::in_order(machine, files).map_err(|error| JournalError::Io { path: of, error })
     };
     let (first, second) = (find("supervisor")?, find(STANDBY)?);
     // With equal terms, the longer log leads: the other one is its start.
@@ -235,6 +235,78 @@ mod tests {
         // The supervisor that took over has recorded its term.
         let taken = format!("{held}# fanin leads 3 1 8 0\n");
         assert!(unassigned("taken", &log, &taken).is_empty());
+    }
+
+    /// A copy in several files: `lose` takes files of it away.
+    #[test]
+    fn a_part_of_the_copy_excuses_no_event() {
+        let unassigned = |test: &str, lose: &dyn Fn(&Path)| {
+            let folder = std::env::temp_dir().join(format!("fanin-partial-{test}-{}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            let header = "# fanin journal 1 supervisor";
+            let first = format!("{header} epoch-us 1000\n# fanin leads 2 0 7 8\n0 5 assigned 0 0 0 0\n");
+            let next = format!(
+                "{header} at {} open 6 5:0 - epoch-us 1000\n# fanin leads 2 0 7 8\n1 6 assigned 0 0 0 0\n",
+                first.len()
+            );
+            for (process, log, more) in [("supervisor", "7", "2 7 assigned 0 0 0 0\n"), (STANDBY, "8", "")] {
+                let path = folder.join(format!("{process}.journal"));
+                fs::write(path.with_extension("00001.journal"), &first).unwrap();
+                fs::write(&path, format!("{next}{more}")).unwrap();
+                fs::write(identity_path(&path), log).unwrap();
+            }
+            lose(&folder);
+            let paths = list(&HostMachine::Real, [&*folder], |name| name.ends_with(".journal")).unwrap();
+            let events = never_assigned(&HostMachine::Real, &paths).unwrap();
+            fs::remove_dir_all(folder).unwrap();
+            events.into_iter().map(|event| event.0).collect::<Vec<_>>()
+        };
+        let name = |folder: &Path, name: &str| folder.join(name);
+        let remove = |folder: &Path, file: &str| fs::remove_file(name(folder, file)).unwrap();
+        assert_eq!(unassigned("whole", &|_| ()), [7]);
+        assert_eq!(unassigned("older", &|folder| remove(folder, "supervisor.00001.journal")), [7]);
+        // The present file of the copy is lost: it had event 6.
+        assert!(unassigned("closed", &|folder| remove(folder, "standby.journal")).is_empty());
+        // The process ended between two renames: the lines of the next file were not acknowledged.
+        let rename = |folder: &Path| {
+            fs::rename(name(folder, "standby.journal"), name(folder, "standby.journal-new")).unwrap();
+        };
+        assert_eq!(unassigned("between", &rename), [6, 7]);
+        // The file of a failed change is not the next one.
+        let other = |folder: &Path| {
+            remove(folder, "standby.journal");
+            fs::write(name(folder, "standby.journal-new"), "# fanin journal 1 supervisor at 9 epoch-us 1\n")
+                .unwrap();
+        };
+        assert!(unassigned("other", &other).is_empty());
+        // The copy ends before the oldest file of the leader.
+        let short = |folder: &Path| {
+            remove(folder, "supervisor.00001.journal");
+            fs::rename(name(folder, "standby.00001.journal"), name(folder, "standby.journal")).unwrap();
+        };
+        assert!(unassigned("short", &short).is_empty());
+    }
+
+    #[test]
+    fn the_files_of_a_log_come_in_the_order_of_their_numbers() {
+        let folder = std::env::temp_dir().join(format!("fanin-log-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let numbers = [7, 99_999, 100_000];
+        let mut names: Vec<String> =
+            numbers.iter().map(|number| format!("standby.{number:05}.journal")).collect();
+        names.push("standby.journal".to_owned());
+        names.iter().for_each(|name| fs::write(folder.join(name), "").unwrap());
+        let paths = list(&HostMachine::Real, [&*folder], |_| true).unwrap();
+        let found = [
+            journal::in_order(&HostMachine::Real, paths).unwrap(),
+            journal::log_files(&HostMachine::Real, &folder.join("standby.journal")).unwrap(),
+        ];
+        fs::remove_dir_all(&folder).unwrap();
+        for files in found {
+            let files: Vec<_> =
+                files.iter().map(|(_, path)| path.file_name().unwrap().to_str().unwrap()).collect();
+            assert_eq!(files, names);
+        }
     }
 
     #[test]

@@ -138,6 +138,23 @@ impl UnfinishedWork {
         !self.outstanding.is_empty()
     }
 
+    /// Returns true if an event was ever assigned or finished.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.next.is_some()
+            || self.has_outstanding()
+            || !self.uncleared.is_empty()
+            || !self.cleared.is_empty()
+    }
+
+    /// Returns a number of bytes that [`Resume::to_words`] does not exceed; 0 if nothing was ever assigned.
+    pub(crate) fn words_max(&self) -> usize {
+        let Some(next) = self.next else { return 0 };
+        // All events come before the next one. The number of a collector has five digits at most.
+        let digits = next.0.checked_ilog10().unwrap_or(0) as usize + 1;
+        let (open, uncleared) = (self.outstanding.len(), self.uncleared.len());
+        " open  - -".len() + digits + open * (digits + ":65535,".len()) + uncleared * (digits + ",".len())
+    }
+
     /// Returns the state from which a supervisor continues.
     pub fn to_resume(&self) -> Resume {
         Resume {

@@ -61,6 +61,8 @@ pub(crate) struct Disk {
     pub(crate) delay_max_ns: u64,
     /// Number of changes until the machine loses its power; 0: no such loss is planned.
     pub(crate) changes_left: u64,
+    /// True if the machine loses its power as a new journal gets the name of the present one, which is closed then.
+    pub(crate) fails_between_renames: bool,
 }
 
 impl Disk {
@@ -71,11 +73,14 @@ impl Disk {
 }
 
 /// All disks of a world.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Disks {
     pub(crate) of: Vec<Disk>,
     files: BTreeMap<u64, FileState>,
     next: u64,
+    /// Number of closed journals to which a supervisor has given the plain name again.
+    #[cfg(test)]
+    pub(crate) restored: u32,
 }
 
 fn change(names: &mut BTreeMap<PathBuf, u64>, name_change: NameChange) {
@@ -97,7 +102,7 @@ fn change(names: &mut BTreeMap<PathBuf, u64>, name_change: NameChange) {
 impl Disks {
     pub(crate) fn new(hosts: usize) -> Self {
         let disk = || Disk { delay_max_ns: 3_000_000, ..Disk::default() };
-        Self { of: (0..hosts).map(|_| disk()).collect(), files: BTreeMap::new(), next: 0 }
+        Self { of: (0..hosts).map(|_| disk()).collect(), ..Self::default() }
     }
 
     fn change_name(&mut self, host: Host, name_change: NameChange) {
@@ -111,6 +116,14 @@ impl Disks {
         let file = self.of.iter().find_map(|disk| disk.seen.get(path))?;
         self.files.get(file).map(|state| &state.seen[..])
     }
+}
+
+/// Returns true if a change of names gives a closed journal the name of the present one.
+#[cfg(test)]
+fn is_restored(from: &Path, to: &Path) -> bool {
+    let is_closed = from.file_stem().is_some_and(|stem| Path::new(stem).extension().is_some());
+    is_closed
+        && [from, to].iter().all(|path| path.extension().is_some_and(|extension| extension == "journal"))
 }
 
 impl Core {
@@ -257,9 +270,18 @@ impl Core {
     }
 
     pub(crate) fn rename_file(&mut self, life: ProcessLife, from: &Path, to: &Path) -> io::Result<()> {
+        let disk = &mut self.disks.of[life.host];
+        if disk.fails_between_renames && from.extension().is_some_and(|extension| extension == "journal-new")
+        {
+            (disk.fails_between_renames, disk.changes_left) = (false, 1);
+        }
         self.disk_change(life)?;
         if !self.disks.of[life.host].seen.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
+        }
+        #[cfg(test)]
+        {
+            self.disks.restored += u32::from(is_restored(from, to));
         }
         self.disks.change_name(life.host, NameChange::Rename(from.to_owned(), to.to_owned()));
         Ok(())

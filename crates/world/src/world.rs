@@ -564,10 +564,10 @@ impl World {
         hang_limit(std_duration(self.scenario(host).live.silence_max))
     }
 
-    /// Sets `live.silence_max` of all processes.
+    /// Changes the live settings of all processes.
     #[cfg(test)]
-    pub(crate) fn set_silence_max(&mut self, time: fanin_units::Duration) {
-        self.systems.iter_mut().for_each(|system| system.loaded.scenario.live.silence_max = time);
+    pub(crate) fn set_live(&mut self, set: impl Fn(&mut fanin_scenario::Live)) {
+        self.systems.iter_mut().for_each(|system| set(&mut system.loaded.scenario.live));
     }
 
     /// Returns the folder of a machine's journals.

@@ -1,6 +1,6 @@
 //! The files of a journal: their names, and where those of a shared log start.
 
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::line::{HEADER, header_words};
@@ -28,6 +28,62 @@ pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, 
     }
     parts.sort();
     Ok(parts)
+}
+
+/// Files of a shared log with the offsets at which they start, the oldest first.
+pub(crate) type LogFiles = Vec<(u64, PathBuf)>;
+
+/// Returns the files of a shared log: the closed ones that are kept, and the present one.
+///
+/// # Errors
+/// If a file or the folder cannot be read. A file that does not exist is left out: its process may be renaming or deleting it.
+pub(crate) fn log_files(machine: &HostMachine, path: &Path) -> io::Result<LogFiles> {
+    let parts = parts(machine, path)?.into_iter().map(|(_, part)| part);
+    in_order(machine, parts.chain([path.to_owned()]))
+}
+
+/// As [`log_files`], from the paths of one log's files.
+///
+/// # Errors
+/// As for [`log_files`].
+pub(crate) fn in_order(
+    machine: &HostMachine,
+    paths: impl IntoIterator<Item = PathBuf>,
+) -> io::Result<LogFiles> {
+    let mut files = Vec::new();
+    for path in paths {
+        match start_of(machine, &path) {
+            Ok(start) => files.push((number(&path), start, path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, start, path)| (start, path)).collect())
+}
+
+/// Returns the number of a journal's file, from `PROCESS.NUMBER.journal`; the greatest one for the present file.
+fn number(path: &Path) -> u64 {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    stem.split_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// Returns true if these files of a log end with its present one. The end of a process between two renames leaves it under the
+/// name that it has before.
+///
+/// # Errors
+/// If a file cannot be read.
+pub(crate) fn is_present(machine: &HostMachine, files: &LogFiles, path: &Path) -> io::Result<bool> {
+    let Some((start, last)) = files.last() else { return Ok(false) };
+    if last == path {
+        return Ok(true);
+    }
+    let new = path.with_extension(NEW_EXTENSION);
+    if !machine.exists(&new)? {
+        return Ok(false);
+    }
+    let size = machine.open(last, OpenMode::Read)?.seek(SeekFrom::End(0))?;
+    Ok(start_of(machine, &new)? == start + size)
 }
 
 /// Gives the name of a shared log back to its last closed file, if the process ended before the next file had the name.

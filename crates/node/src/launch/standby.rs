@@ -30,12 +30,20 @@ impl StandbyTerms {
     pub fn read(journals: &[&Path]) -> io::Result<Self> {
         let mut terms: BTreeMap<u64, Leadership> = BTreeMap::new();
         let mut files = Vec::new();
-        for path in journals.iter().filter(|path| path.exists()) {
-            files.extend(journal::parts(&HostMachine::Real, path)?.into_iter().map(|(_, part)| part));
-            files.push(path.to_path_buf());
+        for path in journals {
+            match journal::log_files(&HostMachine::Real, path) {
+                Ok(found) => files.extend(found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
-        for path in files {
-            let mut input = BufReader::new(HostMachine::Real.open(&path, OpenMode::Read)?);
+        for (_, path) in files {
+            let mut input = match HostMachine::Real.open(&path, OpenMode::Read) {
+                Ok(file) => BufReader::new(file),
+                // Its supervisor has deleted or renamed it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             let mut line = Vec::new();
             while input.read_until(b'\n', &mut line)? > 0 {
                 if let Some(TermLine::Leads(one)) = TermLine::parse(&line) {
@@ -97,6 +105,10 @@ mod tests {
             StandbyTerms::read(&[&first]).unwrap().to_string(),
             "never paired (0 of 1 terms), 0 takeovers"
         );
-        std::fs::remove_dir_all(folder).unwrap();
+        // Between two renames, the last file has the name of a closed one.
+        std::fs::rename(&second, folder.join("standby.00001.journal")).unwrap();
+        assert_eq!(StandbyTerms::read(&[&first, &second]).unwrap(), both);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(StandbyTerms::read(&[&first, &second]).unwrap(), StandbyTerms::default());
     }
 }

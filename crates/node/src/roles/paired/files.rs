@@ -1,16 +1,10 @@
-//! The files of a supervisor's log: the closed ones that are kept, and the present one.
+//! Reads a supervisor's log by offsets.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::journal;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
-
-/// Returns the files of a log with the offsets at which they start, the oldest first.
-pub(super) fn list(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let parts = journal::parts(machine, path)?.into_iter().map(|(_, part)| part);
-    parts.chain([path.to_owned()]).map(|file| Ok((journal::start_of(machine, &file)?, file))).collect()
-}
 
 /// Reads a log by offsets. It keeps the file of the last call open, also when that is put aside.
 #[derive(Debug, Default)]
@@ -36,7 +30,7 @@ impl LogReader {
             let (start, mut file) = match file {
                 Some(file) => file,
                 None => {
-                    let files = list(machine, path)?;
+                    let files = journal::log_files(machine, path)?;
                     let Some((start, file)) = files.into_iter().rfind(|(start, _)| *start <= from) else {
                         return Err(io::ErrorKind::NotFound.into());
                     };

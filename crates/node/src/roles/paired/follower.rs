@@ -1,5 +1,18 @@
 //! The following supervisor, as its leader knows it.
 
+/// The other supervisor's request to follow. It is answered after a commit, as the files of the log are known then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FollowRequest {
+    /// Identity of its log.
+    pub(super) log: u64,
+    /// Bytes of its log.
+    pub(super) position: u64,
+    /// The last term in its log.
+    pub(super) term: u64,
+    /// True if the answer failed once.
+    pub(super) is_late: bool,
+}
+
 /// A leader's state of the supervisor that follows its log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Follower {

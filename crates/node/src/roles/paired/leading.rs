@@ -1,12 +1,14 @@
 //! A supervisor that leads: it sends its log to the follower, pairs with it, and gives it up.
 
+use std::io;
+
 use fanin_units::{Duration, Instant};
 
 use super::PairedSupervisor;
-use super::files::{self, LogReader};
-use super::follower::Follower;
-use crate::journal::JournalSpan;
-use crate::node::{LogChange, ProcessError, RoleNode};
+use super::files::LogReader;
+use super::follower::{FollowRequest, Follower};
+use crate::journal::{self, JournalSpan};
+use crate::node::{LogChange, RoleNode};
 use crate::resume::resume_on;
 use crate::roles::SupervisorNode;
 use crate::succession::{Leadership, SuccessionMessage, TermLine};
@@ -39,7 +41,8 @@ impl PairedSupervisor {
                 return;
             }
         }
-        (self.follower, self.reader, self.acknowledged) = (None, LogReader::default(), 0);
+        (self.follower, self.request, self.reader, self.acknowledged) = (None, None, LogReader::default(), 0);
+        (self.file_tried, self.has_much_work) = (0, false);
         (self.partner_since, self.waiting_since, self.wants_turn) = (now, None, true);
         let leads = SuccessionMessage::Leads(self.known);
         for peer in self.peers.clone() {
@@ -67,6 +70,14 @@ impl PairedSupervisor {
                 Err(error) => {
                     tracing::warn!(%error, "cannot read the log for the other supervisor; trying again");
                     self.reader = LogReader::default();
+                    if error.kind() == io::ErrorKind::NotFound
+                        && let Ok(kept) = self.kept()
+                        && kept > from
+                    {
+                        // The lines that it lacks are deleted.
+                        self.follower = None;
+                        self.say(self.other(), &SuccessionMessage::Restart { position: kept });
+                    }
                     return;
                 }
             };
@@ -78,15 +89,26 @@ impl PairedSupervisor {
         }
     }
 
-    /// Handles the request of the other supervisor, which has `position` bytes of a log with the last term `term`.
-    pub(super) fn handle_follow(&mut self, now: Instant, log: u64, position: u64, term: u64) {
-        let kept = match files::list(&self.system.machine, &self.path) {
-            Ok(files) => files.first().map_or(0, |(start, _)| *start),
+    /// Returns the offset of the first line that is kept.
+    fn kept(&self) -> io::Result<u64> {
+        let files = journal::log_files(&self.system.machine, &self.path)?;
+        Ok(files.first().map_or(0, |(start, _)| *start))
+    }
+
+    /// Answers the request of the other supervisor to follow, after a commit: no file is about to be deleted.
+    pub(super) fn answer_follow(&mut self, now: Instant) {
+        let Some(mut request) = self.request.take() else { return };
+        let kept = match self.kept() {
+            Ok(kept) => kept,
             Err(error) => {
-                self.failure = Some(ProcessError::JournalWrite { path: self.path.clone(), error });
+                if !std::mem::replace(&mut request.is_late, true) {
+                    tracing::warn!(%error, "cannot list the log for the other supervisor; trying again");
+                }
+                self.request = Some(request);
                 return;
             }
         };
+        let FollowRequest { log, position, term, .. } = request;
         if self.log.begins_with(position, term, kept) {
             self.follower = Some(Follower { log, shipped: position, held: position });
             self.handle_held(now, log, position);
@@ -100,12 +122,14 @@ impl PairedSupervisor {
     /// replace all before them: the unfinished work and the latest term. The files of a follower begin at the same lines.
     pub(super) fn begin_file(&mut self, span: JournalSpan) {
         let live = &self.system.scenario().live;
-        let bytes = span.end - span.start;
+        // If the last change of files failed, its header is in the present file.
+        let bytes = span.end.saturating_sub(span.start.max(self.file_tried));
         if live.journal_parts == 0 || live.journal_size.get() == 0 || bytes < live.journal_size.get() {
             return;
         }
         // Every line before is on disk, and no pairing may be decided whose line would be deleted.
         let is_settled = self.changes.is_empty()
+            && self.request.is_none()
             && self.log.known() == self.known
             && self.log.pairing(self.known).is_none();
         // The other supervisor has all before this file. Its log ends in a file that is kept here.
@@ -114,11 +138,22 @@ impl PairedSupervisor {
         if !is_settled || !has_older {
             return;
         }
-        let words = self.log.work().to_words();
-        // Nothing was ever assigned, or the unfinished work would fill the next file or a message.
-        if words.is_empty() || words.len() as u64 > CHUNK.min(bytes) / 2 {
+        // The unfinished work must not fill the next file or a message.
+        let words_max = self.log.words_max() as u64;
+        let has_much_work = words_max > CHUNK / 2;
+        if has_much_work && !self.has_much_work {
+            tracing::warn!(
+                bytes = words_max,
+                "the journal goes on growing: its unfinished events are too many"
+            );
+        }
+        self.has_much_work = has_much_work;
+        // Without words, nothing was ever assigned.
+        if words_max == 0 || words_max > CHUNK.min(bytes) / 2 {
             return;
         }
+        let words = self.log.work().to_words();
+        self.file_tried = span.end;
         self.changes.push_back(LogChange::PutAside);
         let lines = TermLine::Leads(self.known).to_text();
         self.changes.push_back(LogChange::Begin { words: format!(" at {}{words}", span.end), lines });

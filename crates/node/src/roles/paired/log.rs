@@ -1,7 +1,7 @@
 //! One supervisor's copy of the log that two supervisors share.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
 use fanin_dataflow::EventRecord;
@@ -93,6 +93,18 @@ impl SharedLog {
         let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
         let mut log = lines.0?;
         log.size = log.end;
+        if machine.exists(path).map_err(read)? {
+            let size = machine.open(path, OpenMode::Read).and_then(|mut file| file.seek(SeekFrom::End(0)));
+            let end = journal::start_of(machine, path).map_err(read)? + size.map_err(read)?;
+            if end != log.end {
+                let why =
+                    format!("the lines end at offset {}, the files at {end}: {}", log.end, path.display());
+                return Err(ProcessError::Own {
+                    failure: "a part of the log is missing",
+                    error: io::Error::new(io::ErrorKind::InvalidData, why),
+                });
+            }
+        }
         let identity = identity_path(path);
         let stored = if machine.exists(&identity).map_err(read)? {
             let text = machine.read(&identity).map_err(read)?;
@@ -187,6 +199,11 @@ impl SharedLog {
         self.work.to_resume()
     }
 
+    /// Returns a number of bytes that the words of the unfinished work do not exceed; 0 if nothing was ever assigned.
+    pub(super) fn words_max(&self) -> usize {
+        self.work.words_max()
+    }
+
     /// Returns true if an event is assigned and not finished.
     pub(super) fn has_outstanding(&self) -> bool {
         self.work.has_outstanding()
@@ -203,11 +220,14 @@ impl SharedLog {
         self.end = self.scanned;
         for line in String::from_utf8_lossy(text).lines() {
             if line.starts_with('#') {
-                if cfg!(debug_assertions)
-                    && self.work() != Resume::default()
+                if self.work.has_begun()
                     && let Some(open) = Resume::of_header(line)
+                    && !self.work().goes_on_from(&open)
                 {
-                    assert!(self.work().goes_on_from(&open), "{line} behind {:?}", self.work());
+                    return Err(ProcessError::Own {
+                        failure: "a header of the log names other work than the lines before it",
+                        error: io::Error::new(io::ErrorKind::InvalidData, line.to_owned()),
+                    });
                 }
                 self.work.take_line(line);
                 continue;

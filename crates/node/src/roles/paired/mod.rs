@@ -29,7 +29,7 @@ use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
 use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine, identity_path};
 
 use files::LogReader;
-use follower::Follower;
+use follower::{FollowRequest, Follower};
 pub(super) use leader::{FromSupervisor, LeaderTracker};
 pub use log::LogLines;
 use log::SharedLog;
@@ -72,6 +72,8 @@ pub struct PairedSupervisor {
     owes_answer: bool,
     /// The other supervisor while it follows.
     follower: Option<Follower>,
+    /// The other supervisor's request to follow that waits for an answer.
+    request: Option<FollowRequest>,
     /// Bytes of the log that the partner has on disk.
     acknowledged: u64,
     /// Size of the log when the present term was learned, bytes.
@@ -80,6 +82,10 @@ pub struct PairedSupervisor {
     partner_since: Instant,
     waiting_since: Option<Instant>,
     reader: LogReader,
+    /// Offset at which this leader last began a file, or tried to; 0 if it did not.
+    file_tried: u64,
+    /// True while the unfinished work is too much for the header of a file.
+    has_much_work: bool,
     /// True if a line about a term was added to the log since the last commit.
     wrote_term: bool,
     wants_turn: bool,
@@ -91,7 +97,8 @@ impl PairedSupervisor {
     /// Creates one of the two supervisors, with the log of its earlier incarnation.
     ///
     /// # Errors
-    /// If the scenario is not supported, or the log is invalid, was rotated or cannot be read.
+    /// If the scenario is not supported, or the log is invalid or cannot be read. Also if closed files have no identity of a log,
+    /// so that they were written without a standby.
     pub fn new(system: &System, me: Peer, lines: LogLines, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal(&name(me));
         let list = |error| ProcessError::Own { failure: "cannot list the parts of the journal", error };
@@ -99,7 +106,7 @@ impl PairedSupervisor {
         let is_shared = system.machine.exists(&identity_path(&path)).map_err(list)?;
         if let Some((_, part)) = parts.first().filter(|_| !is_shared) {
             return Err(ProcessError::Settings(format!(
-                "{}: this journal was begun without a standby, which would lack this part. Begin a new run with a new folder, or \
+                "{}: this file was closed by a supervisor without a standby, or the identity of its log is lost. Begin a new run with a new folder, or \
                  leave `standby` out",
                 part.display()
             )));
@@ -130,11 +137,14 @@ impl PairedSupervisor {
             asked_at: now,
             owes_answer: false,
             follower: None,
+            request: None,
             acknowledged: 0,
             alone_from: 0,
             partner_since: now,
             waiting_since: None,
             reader: LogReader::default(),
+            file_tried: 0,
+            has_much_work: false,
             wrote_term: false,
             wants_turn: true,
             is_stopping: false,
@@ -218,7 +228,16 @@ impl PairedSupervisor {
     }
 
     fn step_down(&mut self, now: Instant) {
-        let led = self.lead.take().is_some() || self.is_elected;
+        let had_lead = self.lead.take().is_some();
+        if had_lead {
+            // The other supervisor decides now where files begin.
+            let is_file = |change: &LogChange| match change {
+                LogChange::Begin { words, .. } => !words.is_empty(),
+                change => *change == LogChange::PutAside,
+            };
+            self.changes.retain(|change| !is_file(change));
+        }
+        let led = had_lead || self.is_elected;
         if led || self.has_leader {
             self.lost_since = now;
         }
@@ -228,7 +247,7 @@ impl PairedSupervisor {
             self.log.forget_pairing();
         }
         (self.is_elected, self.has_leader) = (false, false);
-        self.follower = None;
+        (self.follower, self.request) = (None, None);
         self.fresh.clear();
         self.held.clear();
         self.reader = LogReader::default();
@@ -303,7 +322,8 @@ impl PairedSupervisor {
             }
             (_, SuccessionMessage::Follow { log, position, term }) => {
                 if leads {
-                    self.handle_follow(now, log, position, term);
+                    self.follower = None;
+                    self.request = Some(FollowRequest { log, position, term, is_late: false });
                 } else {
                     self.say(peer, &SuccessionMessage::Learned(self.known));
                 }
@@ -317,7 +337,7 @@ impl PairedSupervisor {
                 self.wants_turn = true;
             }
             (_, SuccessionMessage::Leaves) if leads => {
-                self.follower = None;
+                (self.follower, self.request) = (None, None);
                 if self.partner().is_some() {
                     self.proposer.propose(now, self.known, self.alone());
                 }
@@ -377,7 +397,7 @@ impl RoleNode for PairedSupervisor {
         self.fresh.retain(|(to, _)| *to != peer);
         self.held.retain(|(_, to, _)| *to != peer);
         if peer == self.other() {
-            (self.follower, self.partner_since) = (None, now);
+            (self.follower, self.request, self.partner_since) = (None, None, now);
             if std::mem::replace(&mut self.has_leader, false) {
                 self.lost_since = now;
             }
@@ -499,6 +519,7 @@ impl RoleNode for PairedSupervisor {
             self.begin_lead(now);
         }
         if self.lead.is_some() {
+            self.answer_follow(now);
             self.ship();
             self.pair(now);
             self.begin_file(span);

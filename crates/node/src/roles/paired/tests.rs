@@ -1,3 +1,5 @@
+mod journals;
+
 use std::path::PathBuf;
 
 use fanin_scenario::load_text;
@@ -85,17 +87,23 @@ impl Rig {
         self.turns();
     }
 
+    /// Brings all changes and records to disk.
+    fn commit(&mut self) {
+        while let Some(change) = self.node.poll_log() {
+            change.apply(&mut self.journal).unwrap();
+        }
+        while let Some((record, data)) = self.node.poll_record() {
+            self.journal.add(&record, data);
+        }
+        self.journal.commit().unwrap();
+        self.node.handle_committed(self.now, self.journal.span());
+    }
+
     /// Acts as the process and the readouts until no work is left.
     fn turns(&mut self) {
-        loop {
-            while let Some(change) = self.node.poll_log() {
-                change.apply(&mut self.journal).unwrap();
-            }
-            while let Some((record, data)) = self.node.poll_record() {
-                self.journal.add(&record, data);
-            }
-            self.journal.commit().unwrap();
-            self.node.handle_committed(self.now, self.journal.span());
+        for turn in 0.. {
+            assert!(turn < 1000, "the supervisor spins");
+            self.commit();
             let sent: Vec<_> = std::iter::from_fn(|| self.node.poll_transmit()).collect();
             let mut is_idle = true;
             for (to, message) in sent {
@@ -154,7 +162,8 @@ impl Rig {
     /// Returns the offsets at which the files of the log start, and what a process that starts again reads from them.
     fn files(&self) -> (Vec<u64>, SharedLog) {
         let path = self.journal.path();
-        let starts = files::list(&HostMachine::Real, path).unwrap().into_iter().map(|(start, _)| start);
+        let starts =
+            journal::log_files(&HostMachine::Real, path).unwrap().into_iter().map(|(start, _)| start);
         let mut lines = LogLines::of_parts(&HostMachine::Real, path).unwrap();
         let again =
             Journal::open_shared(&HostMachine::Real, path, "standby", 1000, true, &mut lines).unwrap();
@@ -348,97 +357,4 @@ fn a_readout_votes_again_if_the_standby_decided_the_term() {
     rig.hear(Peer::Standby, &SuccessionMessage::Learned(value));
     assert!(!rig.witnesses[2].is_abstaining() && rig.node.lead.is_some());
     assert_eq!(rig.node.known, Leadership { term: 3, ..value });
-}
-
-/// A file of the leader's log that begins at offset `at`: event 2 is assigned next, and event 1 is not finished.
-fn next_file(at: u64, term: Leadership) -> String {
-    format!(
-        "# fanin journal 1 supervisor at {at} open 2 1:0 0 epoch-us 1000\n{}",
-        TermLine::Leads(term).to_text()
-    )
-}
-
-#[test]
-fn a_follower_begins_a_file_where_its_leader_does() {
-    let mut rig = Rig::new("files", Peer::Standby);
-    let (alone, pairing) = rig.follow();
-    let (before, at) = (rig.node.log.work(), rig.node.log.end());
-    let text = next_file(at, alone) + "4 2 assigned 0 0 0 0\n";
-    let end = at + text.len() as u64;
-    rig.hear(Peer::Supervisor, &SuccessionMessage::Log { term: 1, position: at, text: text.into() });
-    let (starts, log) = rig.files();
-    assert_eq!(starts, [0, at]);
-    assert_eq!((log.size(), log.term(), log.pairing(alone).map(|(value, _)| value)), (end, 1, Some(pairing)));
-    assert_eq!(log.work(), rig.node.log.work());
-    assert_eq!(
-        (log.work().next, before.next),
-        (Some(fanin_dataflow::L1Id(3)), Some(fanin_dataflow::L1Id(2)))
-    );
-    // The first file is deleted: the second one says all that goes on.
-    let (_, part) = journal::parts(&HostMachine::Real, rig.journal.path()).unwrap().remove(0);
-    std::fs::remove_file(part).unwrap();
-    let (starts, log) = rig.files();
-    assert_eq!(starts, [at]);
-    assert_eq!((log.size(), log.term(), log.work()), (end, 1, rig.node.log.work()));
-    // A log that ends there is a beginning, and an older one is none.
-    assert!(log.begins_with(at, 0, at) && log.begins_with(at, 1, at) && log.begins_with(end, 1, at));
-    assert!(!log.begins_with(at - 1, 1, at) && !log.begins_with(0, 0, at) && !log.begins_with(end, 2, at));
-    assert!(journal::follows_deleted(&HostMachine::Real, rig.journal.path()).unwrap());
-}
-
-#[test]
-fn a_log_without_a_beginning_follows_from_the_oldest_file_of_the_leader() {
-    let mut rig = Rig::new("late", Peer::Standby);
-    let (alone, _) = rig.follow();
-    rig.said.clear();
-    rig.hear(Peer::Supervisor, &SuccessionMessage::Restart { position: 5000 });
-    let follow = SuccessionMessage::Follow { log: rig.node.log.id(), position: 5000, term: 0 };
-    assert_eq!(rig.said.last(), Some(&follow));
-    let text = next_file(5000, alone);
-    let end = 5000 + text.len() as u64;
-    rig.hear(Peer::Supervisor, &SuccessionMessage::Log { term: 1, position: 5000, text: text.into() });
-    let (starts, log) = rig.files();
-    assert_eq!((starts, log.size(), rig.node.log.size()), (vec![5000], end, end));
-    assert_eq!((log.work().outstanding.len(), log.work().uncleared.len()), (1, 1));
-    assert_eq!(log.work(), rig.node.log.work());
-}
-
-#[test]
-fn a_leader_deletes_files_that_its_follower_has() {
-    let mut rig = Rig::with("aside", Peer::Standby, "journal_size = \"300 B\"\njournal_parts = 1\n");
-    rig.follow();
-    rig.lose_leader();
-    let (first, log) = rig.files();
-    assert!(first.len() == 2 && first[0] == 0 && log.work() == rig.node.log.work(), "{first:?} {log:?}");
-    // A follower without a line gets the oldest file, and those behind it.
-    let follow = |position, term| SuccessionMessage::Follow { log: 9, position, term };
-    rig.node.handle_connected(rig.now, Peer::Supervisor);
-    rig.hear(Peer::Supervisor, &follow(0, 0));
-    let sent = |rig: &Rig| -> Vec<(u64, usize)> {
-        let log = |message: &SuccessionMessage| match message {
-            SuccessionMessage::Log { position, text, .. } => Some((*position, text.len())),
-            _ => None,
-        };
-        rig.said.iter().filter_map(log).collect()
-    };
-    let end = rig.node.log.size();
-    let sent_to = |rig: &Rig| sent(rig).last().map_or(0, |(position, bytes)| position + *bytes as u64);
-    assert_eq!((sent(&rig)[0].0, sent_to(&rig)), (0, end));
-    // The first lines of the second file are not on the follower's disk: no further file is begun.
-    let held = |position| SuccessionMessage::Held { log: 9, position };
-    rig.hear(Peer::Supervisor, &held(first[1] - 1));
-    for _ in 0..20 {
-        rig.node.changes.push_back(LogChange::Append(b"9 2 xoff\n9 2 xon\n".repeat(2)));
-        rig.turns();
-    }
-    assert_eq!(rig.files().0, first);
-    rig.hear(Peer::Supervisor, &held(rig.node.log.size()));
-    assert!(rig.node.known.is_paired());
-    let (second, _) = rig.files();
-    assert!(second.len() == 2 && second[0] == first[1], "{second:?} behind {first:?}");
-    rig.hear(Peer::Supervisor, &held(rig.node.log.size()));
-    assert_eq!(rig.said.iter().filter(|said| matches!(said, SuccessionMessage::Restart { .. })).count(), 0);
-    // The lines behind it are deleted.
-    rig.hear(Peer::Supervisor, &follow(first[1] - 1, 1));
-    assert_eq!(rig.said.last(), Some(&SuccessionMessage::Restart { position: rig.files().0[0] }));
 }
