@@ -1,5 +1,7 @@
 //! Worlds in which one collector keeps its events: they outlive the journals with their assignments, or are taken from it.
 
+use std::ops::Range;
+
 use fanin_dataflow::Random;
 
 use crate::plan::{InjectedFault, PlannedFault};
@@ -25,10 +27,9 @@ pub(crate) fn draw_cut_collector(
     let from = between(random, 400 * MS, 1200 * MS);
     let killed = from + between(random, 1500 * MS, 3800 * MS);
     let until = killed + between(random, 50 * MS, 600 * MS);
-    let first = readouts + collectors + 1;
-    let cut = |logger| PlannedFault { at: from, until, kind: InjectedFault::Cut(collector, logger as Host) };
     let kill = |at, host| PlannedFault { at, until: at + MS, kind: InjectedFault::Kill(host) };
-    let mut faults: Vec<PlannedFault> = (first..first + loggers).map(cut).collect();
+    let first = readouts + collectors + 1;
+    let mut faults: Vec<PlannedFault> = cut_off(collector, first..first + loggers, [from, until]).collect();
     faults.push(kill(killed, 0));
     if between(random, 1, 2) == 1 {
         faults.push(kill(between(random, killed, until), collector));
@@ -56,14 +57,19 @@ pub(crate) fn draw_killed_collector(
         pause = (2 * pause).min(2000 * MS);
     }
     let first = readouts + collectors + 1;
-    let cut = |logger| InjectedFault::Cut(collector, logger as Host);
-    faults.extend((first..first + loggers).map(|logger| PlannedFault {
-        at: from,
-        until: at,
-        kind: cut(logger),
-    }));
+    faults.extend(cut_off(collector, first..first + loggers, [from, at]));
     faults.sort_by_key(|fault| fault.at);
     faults
+}
+
+/// Cuts a collector from each of these loggers in the time from `from` until `until`.
+fn cut_off(
+    collector: Host,
+    loggers: Range<u64>,
+    [from, until]: [u64; 2],
+) -> impl Iterator<Item = PlannedFault> {
+    let kind = move |logger| InjectedFault::Cut(collector, logger as Host);
+    loggers.map(move |logger| PlannedFault { at: from, until, kind: kind(logger) })
 }
 
 impl World {
