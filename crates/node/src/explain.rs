@@ -177,6 +177,8 @@ fn from_journals(journals: &Journals) -> Vec<String> {
     let mut copies = 0;
     // Collectors that dropped the fragments because the event is too large: no readout is the reason.
     let mut dropped = BTreeSet::new();
+    // Collectors that no unit of theirs decided for: they store the event unprocessed.
+    let mut unprocessed = BTreeSet::new();
     for ProcessLine { at, process, epoch_us, line } in &journals.entries {
         match line.record.step {
             EventStep::Assigned { collector, unit, due, direct } => {
@@ -187,6 +189,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
                     ));
                 }
                 if direct {
+                    unprocessed.insert(format!("collector-{collector}"));
                     reasons.push(format!(
                         "Collector {collector} received it for unit {unit} to store it unprocessed, since an earlier collector \
                          was lost with it."
@@ -224,6 +227,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
             EventStep::Missing { readout, fragments } => {
                 *missing.entry(readout).or_default() += u32::from(fragments);
             }
+            EventStep::Decided { outcome: Outcome::Debug, .. } if unprocessed.contains(process) => {}
             EventStep::Decided { unit, outcome: Outcome::Debug } => reasons.push(format!(
                 "Unit {unit} of {process} was lost before it decided: it crashed, or took longer than \
                  `live.processor_timeout`."
@@ -502,7 +506,11 @@ mod tests {
                           1000000000 1 reassigned 0\n1000000000 1 assigned 1 0 0 1\n5000000000 1 completed 1 debug\n";
         let incarnations = "# fanin journal 1 collector-0 epoch-us 1000\n500 2 received 1\n\
                      # fanin journal 1 collector-0 epoch-us 3000\n9000000000 9 cleared\n";
-        let folder = journals("lost", &[("supervisor", supervisor), ("collector-0", incarnations)]);
+        let next = "# fanin journal 1 collector-1 epoch-us 1000\n4000000000 1 decided 0 debug\n";
+        let folder = journals(
+            "lost",
+            &[("supervisor", supervisor), ("collector-0", incarnations), ("collector-1", next)],
+        );
         let found = explained(&folder, &[], 1);
         let text = found.reasons.join(" ");
         assert_eq!(found.outcome, "debug");
@@ -510,6 +518,7 @@ mod tests {
             text.contains("Collector 0 was lost with it.") && text.contains("store it unprocessed"),
             "{text}"
         );
+        assert!(!text.contains("lost before it decided"), "no unit of collector 1 had it: {text}");
         assert!(text.contains("collector-0 was started again 2 ms after its assignment."), "{text}");
         let found = explained(&folder, &[], 2);
         let text = found.reasons.join(" ");
