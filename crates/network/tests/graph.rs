@@ -7,7 +7,7 @@ use fanin_network::{
     DataPaths, Ideal, LINKS_MAX, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections,
     find_routes, topology,
 };
-use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, machines};
+use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, role_configs};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn compare_rates(scenario: &Scenario, network: &Network, roles: &Roles) {
         let links = network.ports().filter(|&port| network.source(port) == host);
         let rate: u64 = links.map(|port| network.link(port).rate.get()).sum();
         let sharing = roles.collectors.iter().filter(|&&other| other == host).count() as u64;
-        let config = machines::collector(&paced, place, Vec::new()).unwrap();
+        let config = role_configs::collector(&paced, place, Vec::new()).unwrap();
         let paced = config.paced_credits.unwrap();
         assert_eq!(paced.rate.get(), rate / sharing, "collector {place}");
     }

@@ -206,7 +206,7 @@ pub enum ProcessError {
     },
     /// The scenario has more hosts, units or fragments than a role can number.
     #[error(transparent)]
-    TooMany(#[from] fanin_scenario::machines::TooMany),
+    TooMany(#[from] fanin_scenario::role_configs::TooMany),
     /// The scenario has a setting that a live system does not support.
     #[error("{0}")]
     Unsupported(String),

@@ -96,7 +96,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
         return Err(ProcessError::Own { failure: "cannot run live.processor", error });
     }
     let scenario = system.scenario();
-    let steps = fanin_scenario::machines::steps(scenario, scenario.readout.hosts.into());
+    let steps = fanin_scenario::role_configs::steps(scenario, scenario.readout.hosts.into());
     let seed = scenario.run.seed;
     Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
