@@ -51,7 +51,7 @@ fn check(scenario: &Scenario) -> usize {
         compare_rates(scenario, &network, &roles);
     }
     let segments = SegmentFraming::of(&scenario.transport, network.framing);
-    assert_eq!(scenario.full_frame(), segments.wire_max(), "a full frame");
+    assert_eq!(scenario.full_frame_wire(), segments.wire_max(), "a full frame");
     let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(names.len(), network.nodes.len(), "names are unique");
     for port in network.ports() {
@@ -142,7 +142,7 @@ fn shipped_scenarios_are_sound() {
         check(&load(name, &sets).unwrap().scenario);
     }
     let small = load("thesis-a-1000hz", &["transport.mss=576 B".to_owned()]).unwrap().scenario;
-    assert_eq!(small.full_frame(), Bytes::new(654));
+    assert_eq!(small.full_frame_wire(), Bytes::new(654));
     check(&small);
 }
 
