@@ -372,7 +372,7 @@ def _submitter(executor: Any) -> tuple[Callable[..., Any], Callable[[], int]]:
         return executor.submit, lambda: threads
     if hasattr(executor, "submit"):
         return executor.submit, lambda: os.cpu_count() or 1
-    raise TypeError(f"{type(executor).__name__} is no executor: it has no `submit`")
+    raise TypeError(f"{type(executor).__name__} is not an executor: it has no `submit`")
 
 
 def _outcome(task: Any) -> tuple[str, dict[str, str], float]:

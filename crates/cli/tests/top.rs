@@ -182,7 +182,7 @@ fn failures_to_show_are_reported() {
         assert!(stderr(&output).contains(reason), "{arguments:?}: {}", stderr(&output));
     };
     let folder = Folder::new("top-empty");
-    refused(&["top", "127.0.0.1:1"], "no terminal here to show a live view on; `fanin top --once` prints");
+    refused(&["top", "127.0.0.1:1"], "is not a terminal; `fanin top --once` prints");
     refused(&["top", "--once", &folder.file("")], "start the run with --metrics");
-    refused(&["top", "--once", "nowhere"], "`nowhere` is no HOST:PORT, no socket and no folder");
+    refused(&["top", "--once", "nowhere"], "`nowhere` is not a target: give HOST:PORT");
 }

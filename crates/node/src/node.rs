@@ -164,7 +164,7 @@ pub enum ProcessError {
         error: io::Error,
     },
     /// Another process of this name writes in the folder.
-    #[error("{process} runs already in {}: two processes would write the same files", folder.display())]
+    #[error("{process} is already running in {}: two processes would write the same files", folder.display())]
     Runs {
         /// Name of the process.
         process: String,
@@ -220,7 +220,7 @@ pub enum ProcessError {
     #[error(transparent)]
     Collector(#[from] ProcessorError),
     /// The process that started this one is gone.
-    #[error("the process that started this one is gone")]
+    #[error("the process that started this one has ended")]
     Orphan,
 }
 

@@ -217,7 +217,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut ExtendsChain) -> Result<Tom
             let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
             if bytes > FILE_BYTES_MAX {
                 return Err(fail(&format_args!(
-                    "{bytes} bytes are no scenario; the limit is {FILE_BYTES_MAX}"
+                    "the scenario has {bytes} bytes; the limit is {FILE_BYTES_MAX}"
                 )));
             }
             let bytes = std::fs::read(path).map_err(|error| fail(&error))?;

@@ -42,7 +42,7 @@ pub enum CountedError {
         error: io::Error,
     },
     /// A line is invalid.
-    #[error("{}, line {line}: not a line of TCP's counts: {text:?}", path.display())]
+    #[error("{}, line {line}: {text:?} is not a line of TCP counts", path.display())]
     Line {
         /// Path of the file.
         path: PathBuf,

@@ -21,7 +21,7 @@ const END_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Error)]
 pub enum SwitchError {
     /// The switch cannot be started.
-    #[error("the switch {name} cannot be started: {source}")]
+    #[error("cannot start the switch {name}: {source}")]
     Spawn {
         /// The switch's name in the scenario's network.
         name: String,

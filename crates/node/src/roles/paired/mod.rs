@@ -297,7 +297,7 @@ impl PairedSupervisor {
                 }
             }
             (_, SuccessionMessage::Restart { position }) if self.has_leader => {
-                tracing::warn!(position, "begins the log anew: the leader's does not continue it");
+                tracing::warn!(position, "starts a new log: the leader's log does not continue this one");
                 self.changes.clear();
                 self.changes.push_back(LogChange::Restart(position));
                 match self.log.restart(&self.system.machine, &self.path, position) {
