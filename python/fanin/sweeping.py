@@ -380,7 +380,7 @@ def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
     try:
         reasons, took = task.result()
     except Exception as error:
-        # A worker that died, or an executor that is broken.
+        # A worker that died, or a broken executor.
         return f"its worker was lost: {type(error).__name__}: {error}", {}, 0.0
     return "its worker stopped", reasons, took
 

@@ -14,7 +14,7 @@ use common::hang_guard::HangGuard;
 use common::{Folder, SMALL, fanin, stderr, stdout};
 use served::{ServedSwitch, TOKEN};
 
-/// Settings that follow those of a small system: credits, and a run that the test ends.
+/// Settings that follow those of a small system: credits, and a run longer than the test.
 const LONG: [&str; 4] = ["--set", "shaping.credits=300", "--set", "run.duration=100 s"];
 
 /// The line of a screen that begins with this.

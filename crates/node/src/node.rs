@@ -1,4 +1,4 @@
-//! The interface between a role and the process that drives it, and the errors that end a process.
+//! The interface between a role and the process that drives it, and the errors of a process.
 
 use std::io;
 use std::path::PathBuf;

@@ -325,7 +325,7 @@ fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Events that a leading supervisor wrote down, and that its partner never acknowledged, reached no collector.
+/// Events that a leading supervisor wrote down without its partner's acknowledgement reached no collector.
 #[test]
 fn an_event_that_was_only_written_down_is_not_lost() {
     let folder = std::env::temp_dir().join(format!("fanin-written-down-{}", std::process::id()));

@@ -338,7 +338,7 @@ fn reload(system: &mut System, keys: &str) {
             guard.check(format_args!("{role} {index} to read its file"));
             system.work(50);
         }
-        // A connection that is cut in between is made again, with the keys that each side has by then.
+        // A connection cut in between is made again, with the keys that each side has by then.
         system.cut(index % 2, index % 4);
     }
 }

@@ -38,7 +38,7 @@ pub enum PlanError {
     Network(#[from] NetworkError),
 }
 
-/// One step of a collection: the hosts that answer, and the share of events that reach it.
+/// One step of a collection: the hosts that answer, and the share of events reaching it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedStep {
     pub(crate) name: String,

@@ -388,7 +388,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     Ok(results)
 }
 
-/// Reads the claims of papers that `fanin reproduce` has judged, from the files and folders that have claims.
+/// Reads the claims of papers that `fanin reproduce` has judged, from the files and folders with claims.
 ///
 /// # Errors
 /// If the file is damaged, or of another kind.

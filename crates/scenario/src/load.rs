@@ -62,8 +62,8 @@ impl Loaded {
     }
 
     /// Returns the name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. The hash
-    /// covers everything that determines the result: the settings with the seed, the file of sizes that they name, and
-    /// the version of Fanin.
+    /// covers everything that determines the result: the settings with the seed, their file of sizes, and the version of
+    /// Fanin.
     pub fn point_key(&self, version: &str) -> String {
         let text = toml::to_string(&self.scenario).expect("a checked scenario has a text");
         let mut digest = Sha256::new();

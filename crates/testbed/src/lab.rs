@@ -326,8 +326,7 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
     }
 }
 
-/// Writes kernel settings. Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the thread that opens a
-/// file.
+/// Writes kernel settings. Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the opening thread.
 fn write_settings(namespace: &str, settings: &[Setting]) -> Result<(), BuildError> {
     for Setting { key, value } in settings {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));

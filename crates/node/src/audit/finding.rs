@@ -6,7 +6,7 @@ use fanin_dataflow::{AuditError, L1Id, Outcome};
 
 use crate::journal::JournalError;
 
-/// Maximum number of findings that an audit prints, and of events that one finding names.
+/// Maximum number of findings that an audit prints, and of events in one finding.
 pub(super) const SHOWN_MAX: usize = 10;
 
 /// Violation of a guarantee that the audit found.

@@ -1,4 +1,4 @@
-//! The files that the processes of a barrier workload write, and the figures that are computed from them.
+//! The files that the processes of a barrier workload write, and the figures computed from them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -198,7 +198,7 @@ impl Counted {
         }
     }
 
-    /// Returns lines for a terminal: the settings that are not in force, and the number of processes that were cut short.
+    /// Returns lines for a terminal: the settings that are not in force, and the number of processes cut short.
     pub fn notes(&self, fitted: &Fitted) -> String {
         let mut text = String::new();
         if !fitted.unmet.is_empty() {

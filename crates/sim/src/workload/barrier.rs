@@ -31,7 +31,7 @@ struct Round {
 pub(crate) struct BarrierWorkload {
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
-    /// Longest duration of a round that is not late; zero means that no round is late.
+    /// Longest duration of a round that is not late; zero means no limit.
     deadline: Duration,
     /// Retransmission timeouts in the round in progress.
     timeouts: u64,

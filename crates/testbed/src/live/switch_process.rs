@@ -67,7 +67,7 @@ impl SwitchError {
         Self::Silent { name: name.to_owned(), source: Arc::new(source) }
     }
 
-    /// Returns true for a switch that runs and does not answer in time, as on a machine that is too slow for it.
+    /// Returns true for a switch that runs and does not answer in time, for instance on a slow machine.
     pub fn is_late(&self) -> bool {
         match self {
             Self::NotReady { .. } => true,

@@ -55,7 +55,7 @@ pub struct PairedSupervisor {
     lead: Option<Box<SupervisorNode>>,
     /// Messages of the role whose records are not committed yet.
     fresh: VecDeque<(Peer, Message<Data>)>,
-    /// Messages of the role that wait for the partner, each with the size of the log that has its records.
+    /// Messages of the role that wait for the partner, each with the log's size behind its records.
     held: VecDeque<(u64, Peer, Message<Data>)>,
     out: VecDeque<(Peer, Message<Data>)>,
     changes: VecDeque<LogChange>,

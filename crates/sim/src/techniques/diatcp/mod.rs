@@ -117,8 +117,8 @@ impl DiatcpTechnique {
         }
     }
 
-    /// Asserts that the senders of each host together hold its whole global window, and that each connection's window is
-    /// its share. `clamp` gives the window of an end in bytes.
+    /// Asserts that the senders of each host together hold its whole global window, each connection its share. `clamp`
+    /// gives the window of an end in bytes.
     fn assert_granted(&self, clamp: impl Fn(EndIndex) -> u32) {
         assert!(self.changed.is_empty(), "the windows of a host are not shared out");
         for (host, shares) in &self.hosts {

@@ -111,7 +111,7 @@ impl RoleStates {
         (0..).zip(&self.collectors).flat_map(|(place, collector)| collector.waiting_lines(place)).collect()
     }
 
-    /// Asserts that the accounts of every role balance, such as credits that belong to requests without an answer.
+    /// Asserts that the accounts of every role balance, such as credits of requests without an answer.
     pub(super) fn assert_conserved(&self) {
         self.supervisor.check_invariants();
         self.readouts.iter().for_each(Readout::check_invariants);
