@@ -154,8 +154,8 @@ impl<D: Driver> Device<D> {
         count.sent as f64 * 1e9 / count.elapsed_ns as f64
     }
 
-    /// The longest burst of each port at the rate of its link without a loss, in frames (RFC 2544 section 26.4); `most` if
-    /// that one loses nothing.
+    /// The longest burst of each port without a loss, at its link's rate and in frames (RFC 2544 section 26.4); `most` if that
+    /// loses nothing.
     fn back_to_back(&mut self, line_rate: f64, most: u64) -> u64 {
         let total = line_rate * self.ports as f64;
         let mut passes = |frames| (0..3).filter(|_| self.offer(total, frames).lost == 0).count() >= 2;
