@@ -63,7 +63,7 @@ struct {
 	__type(value, struct state);
 } fanin_m21_state SEC(".maps");
 
-/* Events for user space: windows that came by an echo, and times that a window in force changed. */
+/* Events for user space: windows from an echo, and times that a window in force changed. */
 struct figures {
 	__u64 echoes;
 	__u64 changes;

@@ -38,8 +38,8 @@ OUT = ROOT / "out" / "nightly"
 WORLDS, INPUTS = 1_000_000, 1_000_000_000
 WORLDS_AT_ONCE, DRAWS_AT_ONCE, CASES = 2_000, 4, 20
 PAIRS_AT_ONCE, LOSSES_AT_ONCE, KERNEL_AT_ONCE = 300, 50, 4
-# The least share of drawn cases that must agree on incast, and the most that a median of at least five may be
-# off. On record 97 % agree: of 20 cases fewer than 16 do by chance in one night of thousands.
+# The least share of drawn cases that must agree on incast, and the largest error of a median of at least
+# five. On record 97 % agree: of 20 cases fewer than 16 do by chance in one night of thousands.
 INCAST_LEAST = 0.8
 MEDIANS_MOST = {"mean without incast": 10.0, "goodput with incast": 25.0}
 # Their errors may be twice as large: few cases build events in collapse.

@@ -1,7 +1,7 @@
 """Makes the pictures of the documentation from real runs; arguments name some of them.
 
-The command is taken from $FANIN_BIN. `cliff.csv` keeps the numbers that `cliff.svg` shows, `recording.txt`
-the lines that the commands of `recording.svg` printed.
+The command is taken from $FANIN_BIN. `cliff.csv` keeps the numbers of `cliff.svg`, `recording.txt` the
+lines that the commands of `recording.svg` printed.
 """
 
 import csv

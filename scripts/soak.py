@@ -41,7 +41,7 @@ SWITCH_UNIT = ROOT / "deploy" / "switch" / "fanin-switch@.service"
 # for later would hide a leak, or look like one.
 SWITCH_HEAP = dict(re.findall(r"^Environment=(MALLOC_\w+)=(\d+)$", SWITCH_UNIT.read_text(), re.MULTILINE))
 assert len(SWITCH_HEAP) == 3, f"{SWITCH_UNIT.name} sets {sorted(SWITCH_HEAP)}"
-# Growth that is no leak: processes that were started at other times, and connections that are open just then.
+# Growth that is no leak: processes started at other times, and connections open just then.
 MEMORY_GROWTH_MAX = 0.02
 DESCRIPTOR_GROWTH_MAX = 0.01
 # Longest time between two samples of a process on a busy machine.

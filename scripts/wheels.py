@@ -37,7 +37,7 @@ _LOOKED_UP = {0xFE, 0x0}
 
 @dataclass(frozen=True)
 class MachLibrary:
-    """A library for macOS: its processor, the libraries that it loads, and names that none of them has."""
+    """A library for macOS: its processor, the libraries that it loads, and names in none of them."""
 
     cpu: str
     libraries: tuple[str, ...]

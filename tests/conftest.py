@@ -45,7 +45,7 @@ def packages() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def tracked() -> list[Path]:
-    """Return the files that git tracks, and new ones that it does not ignore."""
+    """Return the files that git tracks, and new ones not ignored."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     paths = [ROOT / name for name in output.split("\0") if name]

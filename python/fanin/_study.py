@@ -65,7 +65,7 @@ def open_study(optuna: Any, wanted: Any, **about: Any) -> Any:
         raise
     except Exception as error:
         # Optuna says what is wrong with a line of a journal in many ways, and never of which file.
-        raise ValueError(f"{os.fspath(wanted)} is damaged or is no study: {error}") from error
+        raise ValueError(f"{os.fspath(wanted)} is damaged, or is not a study: {error}") from error
 
 
 def distribution(optuna: Any, axis: Range | Choice) -> Any:
@@ -83,7 +83,7 @@ def choices(axis: Choice) -> dict[Any, Setting]:
 def sampler_of(optuna: Any, wanted: Any, seed: int, trials: int) -> Any:
     if not isinstance(wanted, str):
         if not isinstance(wanted, optuna.samplers.BaseSampler):
-            raise TypeError(f"{type(wanted).__name__} is no sampler of Optuna")
+            raise TypeError(f"{type(wanted).__name__} is not a sampler of Optuna")
         return wanted
     if wanted not in _SAMPLERS:
         raise ValueError(f"there is no sampler `{wanted}`; the samplers are {', '.join(_SAMPLERS)}")
@@ -99,7 +99,7 @@ def pruner_of(optuna: Any, wanted: Any) -> Any:
     if isinstance(wanted, optuna.pruners.BasePruner):
         return wanted
     if not isinstance(wanted, bool):
-        raise TypeError(f"{type(wanted).__name__} is no pruner of Optuna")
+        raise TypeError(f"{type(wanted).__name__} is not a pruner of Optuna")
     if not wanted:
         return optuna.pruners.NopPruner()
 

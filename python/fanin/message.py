@@ -354,10 +354,10 @@ async def serve(
     options: Options | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Server:
-    """Serve as `name`: call `handler` with each connection that greets well, and close it when that returns.
+    """Serve as `name`: call `handler` with each connection that greets well; close it when `handler` ends.
 
     `names` says who may connect; empty admits all peers. Connections that do not greet well are refused with
-    a reason; a `MessageError` or `ConnectionError` that leaves the handler ends its connection, nothing else.
+    a reason; a `MessageError` or `ConnectionError` out of the handler ends its connection, nothing else.
     """
     settings = options or Options()
 

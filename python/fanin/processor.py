@@ -171,10 +171,14 @@ def _greet(connection: socket.socket, unit: int) -> None:
     connection.sendall(_MESSAGE.pack(_HELLO, _LAYOUT, ours, unit, os.getpid()))
     received = _receive(connection)
     if received is None:
-        raise ProtocolError("the collector refused this unit: it expects none of this number, or ends")
+        raise ProtocolError(
+            "the collector refused this unit: it expects no unit with this number, or is stopping"
+        )
     kind, layout, versions, _, _ = received[0]
     if kind not in (_HELLO, _OTHER_VERSIONS) or layout != _LAYOUT:
-        raise ProtocolError(f"the collector sent a message of kind {kind} and layout {layout}, no greeting")
+        raise ProtocolError(
+            f"the collector sent a message of kind {kind} and layout {layout}, not a greeting"
+        )
     theirs = (versions & 0xFFFF, versions >> 16)
     if min(highest, theirs[1]) < max(lowest, theirs[0]):
         older, needed = ("this package", theirs[0]) if highest < theirs[0] else ("the collector", lowest)
@@ -183,7 +187,7 @@ def _greet(connection: socket.socket, unit: int) -> None:
             f"{theirs[0]} to {theirs[1]}; upgrade {older} to a release that speaks version {needed}"
         )
     if kind != _HELLO:
-        raise ProtocolError("the collector refused versions that it speaks")
+        raise ProtocolError("the collector refused a version that it speaks")
 
 
 def processor(

@@ -114,7 +114,7 @@ class Result:
 
     @cached_property
     def drops(self) -> RecordTable:
-        """New drops of the queues that ``record.queues`` names, for each sample that counts some."""
+        """New drops of the queues that ``record.queues`` names, for each sample with some."""
         queues = self.queues
         if not len(queues) and self.summary.get("network", {}).get("drops"):
             text = "no queue was watched: name those whose drops you want in `record.queues`"

@@ -372,7 +372,7 @@ def _submitter(executor: Any) -> tuple[Callable[..., Any], Callable[[], int]]:
         return executor.submit, lambda: threads
     if hasattr(executor, "submit"):
         return executor.submit, lambda: os.cpu_count() or 1
-    raise TypeError(f"{type(executor).__name__} is no executor: it has no `submit`")
+    raise TypeError(f"{type(executor).__name__} is not an executor: it has no `submit`")
 
 
 def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
@@ -380,7 +380,7 @@ def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
     try:
         reasons, took = task.result()
     except Exception as error:
-        # A worker that died, or an executor that is broken.
+        # A worker that died, or a broken executor.
         return f"its worker was lost: {type(error).__name__}: {error}", {}, 0.0
     return "its worker stopped", reasons, took
 

@@ -345,7 +345,7 @@ class _Search:
         """
         waiting = self.study.get_trials(False, (self.state.WAITING,))[:wanted]
         asked = [self.study.ask() for _ in waiting]
-        # A trial that waits had the owner that made it, perhaps this one: another process may take it.
+        # A waiting trial had the owner that made it, perhaps this one: another process may take it.
         owner = {"owner": self.owner, "began": uuid.uuid4().hex}
         for _ in range(wanted - len(waiting)):
             new = self.optuna.trial.create_trial(state=self.state.RUNNING, user_attrs=owner)

@@ -121,7 +121,7 @@ def play(job: Job, fanin: str) -> Verdict:
 
 
 def judge(job: Job, code: int, result: dict[str, Any] | None, said: str) -> Verdict:
-    """Return the verdict on an exit code, the result that was written, and all that was printed."""
+    """Return the verdict on an exit code, the result that was written, and all output."""
     # A sweep gives its key, with each of the values, by `--sweep`.
     swept = ((key, value) for key in job.case.keys for value in job.values)
     case = Case(job.case.base, (*job.case.sets, *swept), job.case.keys)

@@ -392,7 +392,7 @@ def judge_end(case: Case, code: int, said: str) -> Verdict | None:
 
 
 def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Verdict:
-    """Return the verdict on an exit code, the summary that was written, and all that was printed."""
+    """Return the verdict on an exit code, the summary that was written, and all output."""
     if verdict := judge_end(case, code, err):
         return verdict
     if code not in (DONE, LOST, STOPPED):

@@ -1,4 +1,4 @@
-"""Imports inside a crate run one way: no circle between folders, no child that uses a parent that uses it.
+"""Imports inside a crate run one way: no circle between folders, and no child uses a parent that uses it.
 
 A folder is read as a whole: a circle of files that lie in one folder passes. A circle with the folder's own
 file (`mod.rs`, `lib.rs`) fails.
@@ -115,7 +115,7 @@ class Crate:
         return None
 
     def _owner(self, path: Module, seen: frozenset[Module] = frozenset()) -> Module | None:
-        """Return the module that defines what a path names, through every `use` that hands it on."""
+        """Return the module that defines what a path names, through every `use` on the way."""
         module = path
         while module not in self.sources:
             module = module[:-1]
@@ -186,7 +186,7 @@ def components(edges: dict[str, set[str]]) -> Iterator[set[str]]:
 
 
 def circles(crate: Crate) -> dict[str, list[str]]:
-    """Return the circles of a crate: those that a folder takes part in, and imports that run back up."""
+    """Return the circles of a crate: those that a folder takes part in, and imports back up."""
     folders = {module[:depth] for module in crate.sources for depth in range(len(module))}
     found = {}
     for folder in sorted(folders):
@@ -237,7 +237,7 @@ def test_the_parser_finds_a_circle(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert list(circles(Crate(tmp_path))) == ["crate {a/, b}"]
-    # A parent that uses its child, and a child that takes from the parent what is the parent's own.
+    # A parent that uses its child, and a child using the parent's own items.
     (tmp_path / "src" / "a" / "mod.rs").write_text("mod part; pub struct Own; fn f(_: part::Part) {}")
     (tmp_path / "src" / "a" / "part.rs").write_text("use super::Own; pub struct Part(Own);")
     assert list(circles(Crate(tmp_path))) == ["crate::a {., part}"]

@@ -24,7 +24,7 @@ QUOTED = re.compile(r"`([\w.*/<>-]+)`")
 FILE = re.compile(r"[\w/-]*\w\.(?:rs|py|sh|toml|md|json)\b")
 # A name of the code, and the source file that holds it.
 PLACED = re.compile(r"`(\w[\w:]*)` in\s+`(crates/[\w/-]+\.rs)`")
-# A file that the reader of a recipe is to create, or that a build makes.
+# A file that the reader of a recipe is to create, or made by a build.
 TO_CREATE = re.compile(r"NAME|<\w+>|^target/")
 
 

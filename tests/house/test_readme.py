@@ -42,7 +42,7 @@ def commands() -> set[str]:
 
 
 def classified() -> set[str]:
-    """Return the commands that a test or another step runs, and the code that is no command."""
+    """Return the commands that a test or another step runs, and all other code."""
     run = {command for document, command in examples() if document == "README.md"}
     built = {CARGO_INSTALL, PIP_INSTALL, MAKE_TEST, MAKE_DOCS}
     return run | built | set(WITH_A_FOLDER) | set(NOT_RUN) | NO_COMMANDS

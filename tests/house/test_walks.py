@@ -1,14 +1,16 @@
-"""A key's way through the code is short, as docs/ARCHITECTURE.md lists it."""
+"""Few files name a key on its way through the code, and docs/ARCHITECTURE.md lists all files on the way."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # The keys whose walks the page lists.
-KEYS = {"tor.buffering", "shaping.credits"}
-# The most files from a key to its effect, in the simulator and in the live switch.
+KEYS = ("tor.buffering", "shaping.credits")
+ALL_WAYS = [f"{key}, {world}" for key in KEYS for world in ("simulator", "live")]
+# The most files that name a key on its way to its effect, in the simulator and in the live switch.
 FILES_MAX = 5
 
 # The rooms that `tor.buffering` passes on each side, and the planner, which asks for limits alone.
@@ -50,6 +52,61 @@ def walks() -> list[tuple[str, str, str]]:
     return [(side, file, word) for side, file, word in steps]
 
 
+def ways() -> dict[str, list[tuple[str, str]]]:
+    """Return all files from a key to its effect on either side, with a name that each of them defines."""
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key, table in re.findall(r"<!-- way: (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL):
+        for row in table.splitlines()[2:]:
+            cells = [cell.strip(" `") for cell in row.split("|")[1:-1]]
+            for side, (file, name) in zip(("simulator", "live"), (cells[:2], cells[2:]), strict=True):
+                if file:
+                    found.setdefault(f"{key}, {side}", []).append((file, name))
+    return found
+
+
+def code(file: str) -> str:
+    """Return the code of a file without its tests and comments."""
+    return re.sub(r"//.*", "", (ROOT / file).read_text().split("#[cfg(test)]\nmod tests {")[0])
+
+
+def untied(way: list[tuple[str, str]]) -> list[str]:
+    """Return the files of a way that no name ties to the file before them."""
+    found = []
+    for (before, given), (file, name) in pairwise(way):
+        if not re.search(rf"\b{name}\b", code(before)) and not re.search(rf"\b{given}\b", code(file)):
+            found.append(file)
+    return found
+
+
+@pytest.mark.parametrize("side", ALL_WAYS)
+def test_the_whole_way_is_listed(side: str) -> None:
+    way = ways()[side]
+    files = [file for file, _ in way]
+    assert len(set(files)) == len(files)
+    assert {file for name, file, _ in walks() if name == side} <= set(files)
+    for file, name in way:
+        assert re.search(rf"\b(?:fn|struct|enum) {name}\b", code(file)), f"{file} defines no {name}"
+    assert not untied(way), "the way to these files is not listed"
+
+
+@pytest.mark.parametrize("side", ALL_WAYS)
+def test_a_way_with_a_gap_is_found(side: str) -> None:
+    way = ways()[side]
+    # Without the files between, the last one has no tie to the first one.
+    assert untied([way[0], way[-1]]) == [way[-1][0]]
+
+
+def test_the_page_counts_the_files_of_a_way() -> None:
+    text = " ".join((ROOT / "docs" / "ARCHITECTURE.md").read_text().split())
+    pattern = (
+        r"`tor.buffering` passes (\d+) files in the simulator and (\d+) live, "
+        r"and `shaping.credits` (\d+) and (\d+)"
+    )
+    (counts,) = re.findall(pattern, text)
+    assert [int(count) for count in counts] == [len(ways()[side]) for side in ALL_WAYS]
+
+
 @pytest.mark.parametrize(("side", "file", "word"), walks())
 def test_a_step_is_where_the_page_says(side: str, file: str, word: str) -> None:
     assert word in (ROOT / file).read_text(), f"{side}: {file} has no {word!r}"
@@ -59,7 +116,7 @@ def test_walks_are_short() -> None:
     files: dict[str, set[str]] = {}
     for side, file, _ in walks():
         files.setdefault(side, set()).add(file)
-    assert files.keys() == {f"{key}, {world}" for key in KEYS for world in ("simulator", "live")}
+    assert files.keys() == set(ALL_WAYS)
     long = {side: len(names) for side, names in files.items() if len(names) > FILES_MAX}
     assert not long, f"walks of more than {FILES_MAX} files: {long}"
 

@@ -62,6 +62,15 @@ FIRST = re.compile(r"(?:How|Why|When|Where|Its?|They|Their|Those|Of (?:these|tho
 # A doc comment has more words than this, and a sentence at most this many.
 DOC_WORDS_MIN = 3
 SENTENCE_WORDS_MAX = 25
+# A *that* which opens no clause: after `so` and prepositions, before `of` and marks, and at the beginning.
+POINTING = re.compile(
+    r"\b(?:so|such|about|after|at|because of|before|behind|by|during|for|from|into|like|of|on|over|than|to"
+    r"|under|until|with|within|without|upon|one) that\b"
+    r"|\bthat (?:of|is why)\b|\bthat\b(?=[,.;:)]|$)|^That\b|: that\b",
+    re.IGNORECASE,
+)
+# The most clauses with *that* in a sentence.
+CLAUSES_MAX = 1
 # Generated from sources that are counted themselves, or the record of the past.
 LEFT_OUT = frozenset(
     (
@@ -176,6 +185,16 @@ def too_long(texts: Iterable[str]) -> Iterator[tuple[int, str]]:
                 yield words, sentence
 
 
+def clauses(sentence: str) -> int:
+    """Return the number of clauses of a sentence that begin with *that*."""
+    return len(re.findall(r"\bthat\b", POINTING.sub("", sentence), re.IGNORECASE))
+
+
+def nested(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each sentence of these texts with too many clauses."""
+    yield from (sentence for text in texts for sentence in sentences(text) if clauses(sentence) > CLAUSES_MAX)
+
+
 def comments(source: str) -> Iterator[str]:
     """Yield the comments of a Rust source: neighbouring lines of one kind are one comment."""
     kind, text = "", ""
@@ -240,6 +259,12 @@ def long_comments() -> Iterator[tuple[str, str, int, str]]:
             yield name, name, words, sentence
 
 
+def nested_comments() -> Iterator[str]:
+    """Yield each sentence of a comment or text with too many clauses, and its file."""
+    for name, path in files():
+        yield from (f"{name}: {sentence}" for sentence in nested(commented(path)))
+
+
 def users_pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page for users."""
     docs = ROOT / "docs"
@@ -250,13 +275,16 @@ def users_pages() -> Iterator[tuple[str, str]]:
             yield name, path.read_text()
 
 
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each page, the engineering notes included."""
+    yield from users_pages()
+    for path in sorted((ROOT / "docs" / "engineering").glob("*.md")):
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
 def long_sentences() -> Iterator[tuple[str, str, int, str]]:
     """Yield each sentence of a page that is too long: twice its page, its words and itself."""
-    engineering = sorted((ROOT / "docs" / "engineering").glob("*.md"))
-    for name, page in (
-        *users_pages(),
-        *((str(path.relative_to(ROOT)), path.read_text()) for path in engineering),
-    ):
+    for name, page in pages():
         for words, sentence in too_long([page]):
             yield name, name, words, sentence
 
@@ -303,6 +331,26 @@ def test_sentences_of_comments_are_short() -> None:
     assert not found, f"split these into sentences of at most {SENTENCE_WORDS_MAX} words:\n" + "\n".join(
         found
     )
+
+
+def test_sentences_have_one_clause_with_that() -> None:
+    found = [f"{name}: {sentence}" for name, page in pages() for sentence in nested([page])]
+    found += nested_comments()
+    assert not found, f"say these with {CLAUSES_MAX} clause with `that`:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "count"),
+    [
+        ("A frame that no rule names and that comes later waits.", 2),
+        ("Checks that every host answers, and that no link is lost.", 2),
+        ("A host that sends counts, so that the one of `that` is known.", 1),
+        ("That is the rate of the link that leads to it, and after that of the next one.", 1),
+        ("The load of the uplinks is that of the rack, and the least is that, too.", 0),
+    ],
+)
+def test_clauses_with_that_are_counted(sentence: str, count: int) -> None:
+    assert clauses(*sentences(sentence)) == count
 
 
 def test_long_sentences_are_found(tmp_path: Path) -> None:

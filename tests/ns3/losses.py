@@ -160,7 +160,7 @@ def ours(binary: Path, mss: int, lost: set[int], pattern: Pattern) -> list[Segme
 
 
 def theirs(binary: Path, mss: int, lost: set[int], pattern: Pattern, seconds: float) -> list[Segment]:
-    """Return the segments that ns-3's server sends in rounds that begin in these seconds."""
+    """Return the segments that ns-3's server sends in rounds beginning in these seconds."""
     values: dict[str, object] = {"senders": 1, "mss": mss, "buffer": 10**8, "delay": 0, "jitter": 0}
     values |= {"block": pattern.block, "requests": pattern.requests, "gap": pattern.gap, "seconds": seconds}
     words = [f"--{name}={value}" for name, value in values.items()]

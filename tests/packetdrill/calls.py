@@ -8,7 +8,7 @@ from endpoint import Connection
 from script import Call, UnsupportedError
 from sysctls import Sysctls
 
-# Socket options that change nothing that the model does.
+# Socket options without an effect on the model.
 IDLE_OPTIONS = {
     "SO_REUSEADDR", "SO_SNDBUF", "SO_RCVLOWAT", "SO_PRIORITY", "SO_MARK", "TCP_NOTSENT_LOWAT",
     "IP_TOS", "IP_MTU_DISCOVER", "IPV6_TCLASS", "IP_FREEBIND",

@@ -22,7 +22,7 @@ COMMON = {
     "tcp_comp_sack_nr": "44",
 }
 
-# Settings that change nothing that the model does, with the value for which this holds; None for any.
+# Settings without an effect on the model, with the value for which this holds; None for any.
 WITHOUT_EFFECT: dict[str, str | None] = {
     "tcp_wmem": None,
     # The model has these with the kernel's defaults.

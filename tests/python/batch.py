@@ -46,7 +46,7 @@ def lose_a_job(
 
 
 def assert_each_ran_once(outcome: dict[str, Any], out: Path) -> None:
-    """Check that all points have results, and that none was stored again after the job was lost."""
+    """Check that all points have results, and none was stored again after the job was lost."""
     assert len(outcome["jobs"]) == 2, "each worker is a job of its own"
     assert outcome["failed"] == {}
     assert len(outcome["times"]) == POINTS

@@ -16,7 +16,7 @@ def scenario() -> fanin.Scenario:
 
 
 def refused(call: Any, named: str, value: object) -> None:
-    """Check that a call raises, and that the message names an argument and its value."""
+    """Check that a call raises, and its message names an argument and its value."""
     with pytest.raises(TypeError) as raised:
         call()
     said = str(raised.value)

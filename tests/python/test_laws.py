@@ -223,7 +223,7 @@ def test_the_summary_counts_what_the_tables_hold(number: int) -> None:
     assert summary["events"]["accepted"] + summary["events"]["rejected"] == len(events)
     for key in ("segments", "retransmits", "timeouts", "fast_retransmits", "spurious_retransmits"):
         assert summary["tcp"][key] == flows[key].sum(), key
-    # Each segment that a queue drops is sent again; those that are sent again without need come on top.
+    # Each segment that a queue drops is sent again; needless copies come on top.
     assert flows["retransmits"].sum() >= summary["network"]["drops"] - flows["timeouts"].sum()
     answers = flows.filter(
         polars.col("source").str.starts_with("readout:")

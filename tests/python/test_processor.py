@@ -160,9 +160,9 @@ def test_more_can_be_asked_for(
         (MESSAGE.pack(5, 2, 2 | 3 << 16, 0, 0), "upgrade this package to a release that speaks version 2"),
         (MESSAGE.pack(1, 2, 2 | 2 << 16, 0, 0), "upgrade this package to a release that speaks version 2"),
         (MESSAGE.pack(5, 2, 0, 0, 0), "upgrade the collector to a release that speaks version 1"),
-        (MESSAGE.pack(5, 2, VERSION_1, 0, 0), "refused versions that it speaks"),
-        (MESSAGE.pack(3, 0, 0, 0, 0), "no greeting"),
-        (b"", "expects none of this number, or ends"),
+        (MESSAGE.pack(5, 2, VERSION_1, 0, 0), "refused a version that it speaks"),
+        (MESSAGE.pack(3, 0, 0, 0, 0), "not a greeting"),
+        (b"", "expects no unit with this number, or is stopping"),
     ],
 )
 def test_a_refusal_says_who_has_to_be_upgraded(tmp_path: Path, answer: bytes, words: str) -> None:

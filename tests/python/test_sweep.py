@@ -150,7 +150,7 @@ def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario,
     with pytest.raises(fanin.ScenarioError, match="did you mean"):
         fanin.sweep(scenario, {"workload.sender": [1]}, out=tmp_path / "x")
     assert not (tmp_path / "x").exists()
-    with pytest.raises(TypeError, match="no executor"):
+    with pytest.raises(TypeError, match="not an executor"):
         fanin.sweep(scenario, {"workload.senders": [4]}, executor=7, out=tmp_path / "x")
     executor: Any = ProcessPoolExecutor
     with pytest.raises(TypeError, match=r"an object, such as `ProcessPoolExecutor\(…\)`, not the class"):

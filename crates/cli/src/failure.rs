@@ -39,7 +39,7 @@ pub(crate) enum Failure {
     },
     /// A folder does not hold the result of a run that can be simulated.
     #[error(
-        "{} holds no measurement of a laboratory; name a folder that `fanin run --out` has written, with its scenario.toml",
+        "{} has no measurement of a laboratory: name a folder written by `fanin run --out`, with its scenario.toml",
         folder.display()
     )]
     NoLaboratory {
@@ -102,7 +102,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Client(#[from] fanin_switch::control::ClientError),
     /// Neither a path nor an address.
-    #[error("`{given}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
+    #[error("`{given}` is neither IP:PORT nor the path of a socket, which contains a `/`")]
     NoAddress {
         /// The given text.
         given: String,
@@ -116,14 +116,14 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// Neither an address nor a folder to watch.
-    #[error("`{given}` is no HOST:PORT, no socket and no folder of a run")]
+    #[error("`{given}` is not a target: give HOST:PORT, the path of a socket, or the folder of a run")]
     NoTop {
         /// The given text.
         given: String,
     },
     /// The folder names nothing that serves metrics.
     #[error(
-        "nothing serves metrics in {}: start the run with --metrics, and give the folder of its --out",
+        "no process in {} serves metrics: start the run with --metrics, and name its --out folder",
         folder.display()
     )]
     NoMetrics {
@@ -134,7 +134,7 @@ pub(crate) enum Failure {
     #[error("--predicted is for event building: a barrier workload serves no metrics")]
     NoBands,
     /// A live view needs a terminal.
-    #[error("there is no terminal here to show a live view on; `fanin top --once` prints one screen as text")]
+    #[error("standard output is not a terminal; `fanin top --once` prints one screen as text")]
     NoTerminal,
     /// No target of a view answered.
     #[error("no process and no switch answered")]
@@ -366,7 +366,7 @@ pub(crate) enum Failure {
         path: PathBuf,
     },
     /// No usable answer came to a question.
-    #[error("`{given}` is no answer to: {question}")]
+    #[error("`{given}` is not a valid answer to: {question}")]
     Unanswered {
         /// The question asked.
         question: String,

@@ -79,11 +79,11 @@ pub(crate) fn predict(scenario: &Scenario, is_quiet: bool) -> Result<Option<Pred
     Ok(Some(bands(&windows, &levels, &timeouts, &retransmissions, is_one_step)))
 }
 
-/// The events that are assigned in a window, and the collections that end in it.
+/// The events assigned in a window, and the collections that end in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct CollectionWindow {
     assigned: u64,
-    /// Of the collected events, those that are rejected, and those that are stored.
+    /// The rejected and the stored events, of the collected ones.
     rejected: u64,
     stored: u64,
     bytes: u64,

@@ -69,7 +69,7 @@ fn seeds_give_intervals_and_overlaps_are_said() {
     let of_rows = rows[..3].iter().map(|row| row["mean_ms"].as_f64().unwrap()).sum::<f64>() / 3.0;
     assert!((mean["mean"].as_f64().unwrap() - of_rows).abs() < 1e-9, "{mean} {of_rows}");
     assert!(mean["low"].as_f64().unwrap() < of_rows && of_rows < mean["high"].as_f64().unwrap());
-    // Those that lose nothing take as long as each other, those that collapse do not.
+    // Techniques without losses take as long as each other. Those that collapse do not.
     let least: Vec<&str> =
         scenario["least_mean"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert!(!least.contains(&"none") && !least.is_empty(), "{least:?}");

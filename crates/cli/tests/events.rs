@@ -71,7 +71,7 @@ fn a_fault_is_exit_code_one_and_has_its_place() {
     assert_eq!(output.status.code(), Some(1));
     // One bit, two checksums: that of its ROB fragment, and that of the event.
     assert!(
-        stdout(&output).contains("2 faults, 908 checksums made again\n  at byte 1001"),
+        stdout(&output).contains("2 faults, 908 checksums recomputed\n  at byte 1001"),
         "{}",
         stdout(&output)
     );

@@ -21,7 +21,11 @@ fn three_answers_make_a_scenario_that_runs() {
     let file = folder.file("rack.toml");
     let output = answered(&["init", &file], "24\nmany\n8 kB\n\n");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("`many` is no answer; write for example: 64 kB"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("`many` is not a valid answer; for example: 64 kB"),
+        "{}",
+        stderr(&output)
+    );
     assert!(stdout(&output).contains(&format!("fanin plan {file}")), "{}", stdout(&output));
     let text = std::fs::read_to_string(&file).unwrap();
     for line in ["senders = 24", "request_size = \"8 kB\"", "rate = \"10 Gb/s\"", "# Hosts that answer."] {
@@ -55,7 +59,7 @@ fn wrong_input_exits_with_two() {
         (
             &["init", "-"],
             "0\nx\ny\n-1\n1e9\n",
-            "`1e9` is no answer to: How many hosts answer one host at once?",
+            "`1e9` is not a valid answer to: How many hosts answer one host at once?",
         ),
         (&["init", "-", "--like", "incest"], "", "did you mean the preset `incast`?"),
         (&["init", "-", "--size", "7"], "", "invalid value '7' for '--size <SIZE>'"),

@@ -266,7 +266,7 @@ fn events_that_frozen_loggers_cost_are_counted_and_named() {
     let second =
         fanin(&[&["run", "replay", "--loopback", "--out", out, "--overwrite"][..], &SMALL[..]].concat());
     assert_eq!(second.status.code(), Some(2));
-    assert!(text(&second.stderr).contains("another run works in"), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("another run is using"), "{}", text(&second.stderr));
     let system = folder.canonicalize().unwrap().join("live/system.toml");
     let loggers = processes_in_role(&system, "logger");
     assert_eq!(loggers.len(), 2);
@@ -427,7 +427,7 @@ fn an_audit_reads_the_folders_of_all_hosts() {
     let names = ["--in", out.to_str().unwrap(), "--in", first.to_str().unwrap()];
     let of_two_runs = fanin(&[&["explain", "3"][..], &names].concat());
     assert_eq!(of_two_runs.status.code(), Some(2));
-    assert!(text(&of_two_runs.stderr).contains("of two runs"), "{}", text(&of_two_runs.stderr));
+    assert!(text(&of_two_runs.stderr).contains("in two runs"), "{}", text(&of_two_runs.stderr));
     let data = out.join("live/data");
     let both = audit(&[&first, &second, &data], &["--json", "-"]);
     assert_eq!(both.status.code(), Some(0), "{}", text(&both.stderr));
@@ -441,7 +441,7 @@ fn an_audit_reads_the_folders_of_all_hosts() {
     // Two runs do not make one system.
     let twice = audit(&[&out, &first], &[]);
     assert_eq!(twice.status.code(), Some(1));
-    assert!(text(&twice.stderr).contains("of two runs"), "{}", text(&twice.stderr));
+    assert!(text(&twice.stderr).contains("in two runs"), "{}", text(&twice.stderr));
     for (empty, reason) in
         [(folder.clone(), "neither journals nor files"), (folder.join("none"), "No such file")]
     {

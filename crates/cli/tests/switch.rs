@@ -243,7 +243,7 @@ fn an_interface_that_cannot_be_attached_again_is_reported_with_the_reason() {
     // The right one is attached, and nothing was given up.
     namespace.delete("p1");
     namespace.join("p1", 2);
-    wait_for("was made again; its port is attached");
+    wait_for("was recreated; its port is attached");
     assert_eq!(std::fs::read_to_string(&log).unwrap().matches("stays down").count(), 1);
     signal(&child, "TERM");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));

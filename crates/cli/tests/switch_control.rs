@@ -69,7 +69,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
         (vec!["set", "ring-9", "rate", "--at", &socket], "`rate` has no `=`"),
         (vec!["capture", "--port", "p", "--out", &missing, "--at", &socket], "there is no port `p`"),
         (vec!["show", "rings", "--at", "/nowhere/at.sock"], "no switch answers at /nowhere/at.sock"),
-        (vec!["show", "rings", "--at", "nowhere"], "neither the path of a socket"),
+        (vec!["show", "rings", "--at", "nowhere"], "neither IP:PORT nor the path of a socket"),
         (vec!["show", "rings", "--at", &address, "--token-file", "/nowhere/token"], "cannot read the token"),
         (vec!["capture", "--out", "-"], "required"),
         (vec!["show"], "required"),

@@ -14,7 +14,7 @@ use common::hang_guard::HangGuard;
 use common::{Folder, SMALL, fanin, stderr, stdout};
 use served::{ServedSwitch, TOKEN};
 
-/// Settings that follow those of a small system: credits, and a run that the test ends.
+/// Settings that follow those of a small system: credits, and a run longer than the test.
 const LONG: [&str; 4] = ["--set", "shaping.credits=300", "--set", "run.duration=100 s"];
 
 /// The line of a screen that begins with this.
@@ -182,7 +182,7 @@ fn failures_to_show_are_reported() {
         assert!(stderr(&output).contains(reason), "{arguments:?}: {}", stderr(&output));
     };
     let folder = Folder::new("top-empty");
-    refused(&["top", "127.0.0.1:1"], "no terminal here to show a live view on; `fanin top --once` prints");
+    refused(&["top", "127.0.0.1:1"], "is not a terminal; `fanin top --once` prints");
     refused(&["top", "--once", &folder.file("")], "start the run with --metrics");
-    refused(&["top", "--once", "nowhere"], "`nowhere` is no HOST:PORT, no socket and no folder");
+    refused(&["top", "--once", "nowhere"], "`nowhere` is not a target: give HOST:PORT");
 }

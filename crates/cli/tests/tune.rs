@@ -176,10 +176,10 @@ fn wrong_input_says_what_would_be_right() {
     };
     let mean = |over: &'static str| ["--minimise", "mean", "--over", over];
     refused(&mean("workload.sendrs=2..8"), "did you mean `senders`?");
-    refused(&mean("supervisor.policy"), "`supervisor.policy` is no number but \"fcfs\"");
-    refused(&mean("tor"), "`tor` is no number but a section");
+    refused(&mean("supervisor.policy"), "`supervisor.policy` is \"fcfs\", not a number");
+    refused(&mean("tor"), "`tor` is a section, not a number");
     refused(&mean("run.seed=1..9"), "choose the first with --seed, their number with --seeds");
-    refused(&mean("tor.buffer=1..2"), "`tor.buffer` is a size, and `1` is none");
+    refused(&mean("tor.buffer=1..2"), "`tor.buffer` is a size, not `1`");
     refused(&mean("tor.buffer=9..2 kB"), "the range 9 kB..2 kB of `tor.buffer` is empty");
     refused(&mean("tor.buffer=64 kB"), "KEY=LOW..HIGH");
     refused(&mean("workload.senders=0..8"), "not from 1 to 65535");
@@ -188,10 +188,10 @@ fn wrong_input_says_what_would_be_right() {
     refused(&["--minimise", "mean"], "nothing to tune");
     refused(&["--over", "tor.buffer"], "--minimise");
     let subject = |text: &'static str| ["--minimise", "mean", "--over", "tor.buffer", "--subject", text];
-    refused(&subject("p99<20"), "`p99` is a time, and `20` is none");
-    refused(&subject("p99<20 kB"), "`20 kB` is none");
+    refused(&subject("p99<20"), "`p99` is a time, not `20`");
+    refused(&subject("p99<20 kB"), "not `20 kB`");
     refused(&subject("speed<20"), "no figure `speed`");
-    refused(&subject("drops"), "no constraint");
+    refused(&subject("drops"), "not a constraint");
     refused(&subject("drops<0"), "no value of `drops` can meet `drops<0`");
     let both = [&subject("p99<20 ms")[..], &["--subject", "p99>30 ms"]].concat();
     refused(&both, "can meet `p99<20 ms` and `p99>30 ms`");

@@ -24,7 +24,7 @@ pub enum CreditDiscipline {
     FirstFit,
 }
 
-/// Credits that requests take and answers return, and the requests that wait for credits.
+/// Credits that requests take and answers return, and the requests waiting for credits.
 ///
 /// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding a request, and
 /// serving one after a credit has returned, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots with

@@ -314,7 +314,7 @@ impl Arbiter {
         self.new_fronts.clear();
     }
 
-    /// Allocates the timeslot that begins at `start`; calls `allocated` with each pair that may send in it.
+    /// Allocates the timeslot from `start` on; calls `allocated` with each pair that may send in it.
     ///
     /// The result is a greedy matching in the order of least recent turns. A pair is left out only if a link of its path
     /// is allocated.

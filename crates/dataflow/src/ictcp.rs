@@ -119,8 +119,8 @@ impl Ictcp {
         WINDOW_MIN * self.mss
     }
 
-    /// Asserts that connections have their granted windows, and that each host's windows add up. `held` has the end, the
-    /// host and the window in bytes of every connection.
+    /// Asserts that connections have their granted windows, and each host's windows add up. `held` has the end, the host
+    /// and the window in bytes of every connection.
     ///
     /// # Panics
     /// If a window is lost or granted twice.

@@ -8,7 +8,7 @@
 //! 2. then drains `poll_transmit` (messages to send) and `poll_record` (occurrences, for the result files),
 //! 3. and asks `poll_deadline` for the time of the next `handle_deadline`, if nothing else happens before.
 //!
-//! The barrier workloads have two machines with the same inputs and outputs: [`Aggregator`] and [`BarrierSender`].
+//! The barrier workloads have two state machines with the same inputs and outputs: [`Aggregator`] and [`BarrierSender`].
 //! [`BackgroundSource`] is a connection of another application on the same hosts.
 //!
 //! The crate also has the decisions of techniques against incast: [`CreditPool`] (credits), [`PacedCredits`], [`Arbiter`]

@@ -210,8 +210,7 @@ pub enum Message<P> {
         /// The stream of its file. Before a restart, the collector may have sent the event for another stream.
         stream: EventStream,
     },
-    /// Between drivers: the supervisor that leads, and the log that both supervisors share. Roles never receive this
-    /// message.
+    /// Between drivers: the leading supervisor, and the log that both supervisors share. Roles never receive this message.
     Succession(Box<[u8]>),
 }
 

@@ -48,7 +48,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A message that is invalid in the receiver's state: a faulty peer, or a driver that mixes connections up.
+/// A message that is invalid in the receiver's state: a faulty peer, or a driver with mixed-up connections.
 ///
 /// The receiver's state is unchanged. A live process closes the connection; in a simulation such a message is a
 /// programming error.

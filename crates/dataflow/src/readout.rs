@@ -370,7 +370,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     }
 
     fn delete(&mut self, now: Instant, event: L1Id) {
-        // Also for an event that is not kept: a request that was under way must not let the detector deliver it again.
+        // Also for an event that is not kept: the detector must not deliver it again because of a request under way.
         self.source.delete(event);
         if self.config.memory.is_none() {
             self.counters.deleted += 1;

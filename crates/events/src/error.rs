@@ -101,7 +101,7 @@ pub enum Fault {
         needed: u64,
     },
     /// An earlier event of the same run has the same L1 ID.
-    #[error("L1 ID {l1_id} again: the event at byte {first} has it")]
+    #[error("L1 ID {l1_id} is repeated: the event at byte {first} has it, too")]
     DuplicateEvent {
         /// The L1 ID.
         l1_id: u64,
@@ -109,7 +109,7 @@ pub enum Fault {
         first: u64,
     },
     /// Another fragment of the same event has the same source.
-    #[error("source {source_id:#x} again in the same event")]
+    #[error("source {source_id:#x} is repeated in the same event")]
     DuplicateSource {
         /// Identifier of the source.
         source_id: u32,

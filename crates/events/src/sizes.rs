@@ -64,7 +64,7 @@ pub enum SizesError {
         error: TableError,
     },
     /// The file is empty.
-    #[error("{path} holds no {item}")]
+    #[error("no {item} in {path}")]
     Empty {
         /// Path of the file.
         path: String,

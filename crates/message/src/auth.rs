@@ -2,9 +2,8 @@
 //!
 //! The caller's greeting carries a nonce. The accepting side answers with its own nonce and a proof; the caller then
 //! sends its proof. A proof is an HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other
-//! nonce. A side that has a previous key too sends one proof for each, and the caller answers by the first key that it
-//! has. A proof holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
-//! does.
+//! nonce. A side with a previous key too sends one proof for each, and the caller answers by the first key that it has. A
+//! proof holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls) does.
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -28,7 +28,7 @@ pub struct Counters {
     pub heartbeats_out: u64,
     /// Connections established, greetings included.
     pub connected: u64,
-    /// Connections that ended, or that failed before they were established.
+    /// Connections that ended, or failed before they were established.
     pub closed: u64,
     /// Connections that ended with a frame above the limit of its type.
     pub oversize: u64,

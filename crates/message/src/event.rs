@@ -190,7 +190,7 @@ pub enum Closed {
     /// The greeting was not complete when [`greetings_max`](crate::Limits::greetings_max) other connections had none either,
     /// and no address had more of them than this one.
     #[error(
-        "no greeting, and {max} other connections have none either; no address has more of them than this one"
+        "no greeting yet, like {max} other connections; no address has more such connections than this one"
     )]
     Displaced {
         /// The limit, connections.

@@ -109,7 +109,7 @@ pub(crate) struct Outbox {
     sent: usize,
     /// Waiting bytes, those in flight included.
     bytes: u64,
-    /// Bytes that the kernel is sending, and the number of messages that end in them.
+    /// Bytes that the kernel is sending, and the number of messages ending in them.
     flight: (u64, u32),
 }
 

@@ -1,7 +1,7 @@
 //! The messages of one collection, and the ideal time that follows from them.
 
 use fanin_dataflow::{BARRIER_REQUEST_BYTES, answer_bytes, request_bytes};
-use fanin_scenario::{Scenario, WorkloadKind, machines};
+use fanin_scenario::{Scenario, WorkloadKind, role_configs};
 use fanin_units::{Bytes, Duration};
 
 use crate::{Ideal, Network, NetworkError, Roles};
@@ -69,7 +69,7 @@ impl Collection {
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn round(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
-        let (senders, size) = (scenario.workload.senders, machines::request_size(scenario));
+        let (senders, size) = (scenario.workload.senders, role_configs::request_size(scenario));
         let shortest = size.answer(senders - 1, senders).get();
         let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
         let wire = |sender| ideal.segments().wire_bytes(size.answer(sender, senders).get());

@@ -1,28 +1,28 @@
 //! Bounds under contention: the least mean and p99 of any schedule of a run's answers.
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here
-//! each shared link is a machine, and each collection is a job. A job is released when the assignment can have reached its
+//! each shared link is a link machine, and each collection is a job. A job is released when the assignment can have reached its
 //! collector over idle links. Its length is the time of its bytes on the link. Every schedule of the network is a preemptive
-//! schedule of that machine. So a bound for all preemptive schedules is a bound for the network.
+//! schedule of that link machine. So a bound for all preemptive schedules is a bound for the network.
 //!
-//! There are two kinds of machines. One is the last links of a collector. The other is the sum of the links by which its
+//! There are two kinds of link machines. One is the last links of a collector. The other is the sum of the links by which its
 //! answers enter its switches. If several collectors are on one host, it is the last links of that host. Acknowledgements,
-//! requests, retransmissions and other traffic are left out. They take time from the machine, so that the bounds stay valid.
+//! requests, retransmissions and other traffic are left out. They take time from the link machine, so that the bounds stay valid.
 //!
 //! **Why no run is below.** (1) A frame with bytes of several answers (TCP joins answers that wait) counts for each of
 //! them by its share of a full payload. These shares are at most the frame. So a job's length is its bytes in full frames.
-//! (2) The last byte leaves the machine after the job's length. In addition there is the round trip, as no answer passes
-//! before its request. The bytes come after their own collection's round trip, and all have the same way behind the machine.
+//! (2) The last byte leaves the link machine after the job's length. In addition there is the round trip, as no answer passes
+//! before its request. The bytes come after their own collection's round trip, and all have the same way behind the link machine.
 //! So each job is played from the end of its round trip on. On the inputs the round trip is counted without a frame's time
 //! there, since the job has it. (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the
 //! least sum of each period is a bound of its part. So is the least sum of some of its jobs, with the least times of the
 //! others; the largest of these counts. (4) The least time of one collection holds in every schedule in which the readouts
 //! draw the same delays. It assumes that parts of one readout's answer share no frame. (5) The inputs run ahead of the last
-//! links only as far as the switch between them has memory (`memory`). (6) A ring in front of a collector is another machine
+//! links only as far as the switch between them has memory (`memory`). (6) A ring in front of a collector is another link machine
 //! (`ring`).
 
 mod figures;
-mod machine;
+mod link_machine;
 mod memory;
 mod ring;
 
@@ -34,7 +34,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::figures::rank_p99;
 pub use self::figures::{MeanAndTail, ScheduleFigures};
-use self::machine::{LinkJob, LinkMachine, least_level, mean_busy_times};
+use self::link_machine::{LinkJob, LinkMachine, least_level, mean_busy_times};
 use self::memory::{SwitchMemory, bytes_per_picosecond, excess};
 use self::ring::RingLimit;
 use crate::{Network, NodeIndex, Paths, PortIndex, Roles, Spread};
@@ -204,7 +204,7 @@ impl SharedLinks {
             list.sort_unstable_by_key(|collection| collection.released);
         }
         let groups: Vec<InputGroup> =
-            self.inputs.iter().map(|inputs| self.machines(inputs, &by_collector)).collect();
+            self.inputs.iter().map(|inputs| self.link_machines(inputs, &by_collector)).collect();
         let clairvoyant = {
             let mut times = Vec::with_capacity(collections.len());
             for inputs in &self.inputs {
@@ -217,7 +217,7 @@ impl SharedLinks {
         // `unit` is the unit of a job's time.
         let sum = |of: &dyn Fn(&LinkMachine) -> f64, unit: &dyn Fn(&LinkJob) -> f64| -> f64 {
             let least = |group: &InputGroup| {
-                let own = |machines: &Vec<LinkMachine>| machines.iter().map(of).fold(0.0, f64::max);
+                let own = |links: &Vec<LinkMachine>| links.iter().map(of).fold(0.0, f64::max);
                 let alone = group.own.iter().map(own).sum::<f64>().max(group.shared.as_ref().map_or(0.0, of));
                 alone.max(group.delayed_sum_min(unit))
             };
@@ -226,8 +226,8 @@ impl SharedLinks {
         let tail = |allowed: &dyn Fn(&LinkJob, f64) -> f64, from: f64, to: f64| {
             let late = |level: f64| -> usize {
                 let least = |group: &InputGroup| {
-                    let of = |machine: &LinkMachine| machine.late_min(|job| allowed(job, level));
-                    let own = |machines: &Vec<LinkMachine>| machines.iter().map(of).max().unwrap_or(0);
+                    let of = |link: &LinkMachine| link.late_min(|job| allowed(job, level));
+                    let own = |links: &Vec<LinkMachine>| links.iter().map(of).max().unwrap_or(0);
                     group.own.iter().map(own).sum::<usize>().max(group.shared.as_ref().map_or(0, of))
                 };
                 groups.iter().map(least).sum()
@@ -247,8 +247,8 @@ impl SharedLinks {
         Some(ContentionBound { least, clairvoyant })
     }
 
-    /// The machines of a group: the collectors' own links, and the links that they share.
-    fn machines(&self, inputs: &SharedInputs, by_collector: &[Vec<&MeasuredCollection>]) -> InputGroup {
+    /// The link machines of a group: the collectors' own links, and the links that they share.
+    fn link_machines(&self, inputs: &SharedInputs, by_collector: &[Vec<&MeasuredCollection>]) -> InputGroup {
         // `frame` is a part of the ideal outside the last link that is also a part of the job, in picoseconds.
         let jobs = |place: u32, rate: Rate, frame: u64| {
             by_collector[place as usize].iter().map(move |collection| {
@@ -267,12 +267,12 @@ impl SharedLinks {
                 |job: LinkJob| Some(LinkJob { fixed: job.fixed.checked_sub(ring.ahead.get())?, ..job });
             Some(LinkMachine::new(jobs(place, ring.rate, 0).map(ahead).collect::<Option<_>>()?))
         };
-        let machines_of = |&place: &u32| {
+        let of_collector = |&place: &u32| {
             let link = LinkMachine::new(jobs(place, self.own[place as usize].rate, 0).collect());
             let ring = self.rings[place as usize].and_then(|ring| behind_ring(place, ring));
             [Some(link), ring].into_iter().flatten().collect()
         };
-        let own: Vec<Vec<LinkMachine>> = inputs.collectors.iter().map(machines_of).collect();
+        let own: Vec<Vec<LinkMachine>> = inputs.collectors.iter().map(of_collector).collect();
         let shared = inputs.links.map(|links| {
             // A frame's time on an input is part of the ideal, and of the job.
             let frame = links.slowest.time_to_send(inputs.frame).get();
@@ -283,9 +283,8 @@ impl SharedLinks {
         let rates: Vec<f64> = inputs.collectors.iter().map(rate).collect();
         let excess = match (inputs.links, inputs.memory) {
             (Some(links), Some(memory)) => {
-                let jobs =
-                    |machine: &LinkMachine| machine.jobs.iter().map(|job| (job.release, job.work)).collect();
-                let jobs: Vec<Vec<(u64, u64)>> = own.iter().map(|machines| jobs(&machines[0])).collect();
+                let jobs = |link: &LinkMachine| link.jobs.iter().map(|job| (job.release, job.work)).collect();
+                let jobs: Vec<Vec<(u64, u64)>> = own.iter().map(|links| jobs(&links[0])).collect();
                 excess(&jobs, &rates, links.rate, memory)
             }
             _ => 0.0,
@@ -372,10 +371,10 @@ impl SharedLinks {
     }
 }
 
-/// The machines of collectors with common links.
+/// The link machines of collectors with common links.
 #[derive(Debug)]
 struct InputGroup {
-    /// The machines of each collector, its own links before its ring, and the rate of these links in bytes a picosecond.
+    /// The link machines of each collector, its own links before its ring, and the rate of these links in bytes a picosecond.
     own: Vec<Vec<LinkMachine>>,
     rates: Vec<f64>,
     /// The common links.
@@ -395,11 +394,11 @@ impl InputGroup {
         if self.excess <= 0.0 {
             return 0.0;
         }
-        let weights = self.own.iter().zip(&self.rates).flat_map(|(machines, rate)| {
-            machines[0].jobs.iter().map(move |job| 1.0 / (unit(job) * job.work.max(1) as f64 * rate))
+        let weights = self.own.iter().zip(&self.rates).flat_map(|(links, rate)| {
+            links[0].jobs.iter().map(move |job| 1.0 / (unit(job) * job.work.max(1) as f64 * rate))
         });
         let weight = weights.min_by(f64::total_cmp).unwrap_or(0.0);
-        let alone = self.own.iter().flat_map(|machines| mean_busy_times(&machines[0].jobs, unit));
+        let alone = self.own.iter().flat_map(|links| mean_busy_times(&links[0].jobs, unit));
         alone.sum::<f64>() + weight * self.excess
     }
 }

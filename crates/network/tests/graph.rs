@@ -7,7 +7,7 @@ use fanin_network::{
     DataPaths, Ideal, LINKS_MAX, Network, NetworkError, PortIndex, Roles, SegmentFraming, connections,
     find_routes, topology,
 };
-use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, machines};
+use fanin_scenario::{Buffering, Scenario, ShapingMethod, load, role_configs};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn compare_rates(scenario: &Scenario, network: &Network, roles: &Roles) {
         let links = network.ports().filter(|&port| network.source(port) == host);
         let rate: u64 = links.map(|port| network.link(port).rate.get()).sum();
         let sharing = roles.collectors.iter().filter(|&&other| other == host).count() as u64;
-        let config = machines::collector(&paced, place, Vec::new()).unwrap();
+        let config = role_configs::collector(&paced, place, Vec::new()).unwrap();
         let paced = config.paced_credits.unwrap();
         assert_eq!(paced.rate.get(), rate / sharing, "collector {place}");
     }
@@ -51,7 +51,7 @@ fn check(scenario: &Scenario) -> usize {
         compare_rates(scenario, &network, &roles);
     }
     let segments = SegmentFraming::of(&scenario.transport, network.framing);
-    assert_eq!(scenario.full_frame(), segments.wire_max(), "a full frame");
+    assert_eq!(scenario.full_frame_wire(), segments.wire_max(), "a full frame");
     let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(names.len(), network.nodes.len(), "names are unique");
     for port in network.ports() {
@@ -142,7 +142,7 @@ fn shipped_scenarios_are_sound() {
         check(&load(name, &sets).unwrap().scenario);
     }
     let small = load("thesis-a-1000hz", &["transport.mss=576 B".to_owned()]).unwrap().scenario;
-    assert_eq!(small.full_frame(), Bytes::new(654));
+    assert_eq!(small.full_frame_wire(), Bytes::new(654));
     check(&small);
 }
 

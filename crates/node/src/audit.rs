@@ -201,7 +201,7 @@ impl Trails {
         }
     }
 
-    /// Returns true for an event with lines that may be missing, and notes that something about it is unknown.
+    /// Returns true for an event with lines that may be missing, and notes it as partly unknown.
     fn is_unknown(&mut self, event: L1Id) -> bool {
         let is_torn = self.torn.contains_key(&event);
         if is_torn {
@@ -440,7 +440,7 @@ fn examine(
             }
             AuditError::NotOnDisk(event) => not_in_files.push(event),
             AuditError::RejectedOnDisk(event) if trails.outcomes.get(&event) == Some(&Outcome::Rejected) => {}
-            // A collector that sends an event again notes that in its journal.
+            // A collector that sends an event again notes it in its journal.
             AuditError::StoredTwice { event, copies } if trails.is_unknown(event) => {
                 trails.outcomes.get(&event).into_iter().for_each(|outcome| audit.totals.add(*outcome));
                 audit.totals.duplicates += u64::from(copies - 1);

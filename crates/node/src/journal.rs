@@ -474,7 +474,7 @@ pub enum JournalError {
         why: &'static str,
     },
     /// Two folders have a journal or a stored file of the same name, so they belong to two runs of one system.
-    #[error("{} and {} are of one process and of two runs: name the folders of one run, each once", first.display(), second.display())]
+    #[error("{} and {} are journals of one process in two runs: name the folders of one run, each once", first.display(), second.display())]
     TwoRuns {
         /// Path of the first one.
         first: PathBuf,

@@ -1,4 +1,4 @@
-//! The interface between a role and the process that drives it, and the errors that end a process.
+//! The interface between a role and the process that drives it, and the errors of a process.
 
 use std::io;
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ pub enum ProcessError {
         error: io::Error,
     },
     /// Another process of this name writes in the folder.
-    #[error("{process} runs already in {}: two processes would write the same files", folder.display())]
+    #[error("{process} is already running in {}: two processes would write the same files", folder.display())]
     Runs {
         /// Name of the process.
         process: String,
@@ -206,7 +206,7 @@ pub enum ProcessError {
     },
     /// The scenario has more hosts, units or fragments than a role can number.
     #[error(transparent)]
-    TooMany(#[from] fanin_scenario::machines::TooMany),
+    TooMany(#[from] fanin_scenario::role_configs::TooMany),
     /// The scenario has a setting that a live system does not support.
     #[error("{0}")]
     Unsupported(String),
@@ -220,7 +220,7 @@ pub enum ProcessError {
     #[error(transparent)]
     Collector(#[from] ProcessorError),
     /// The process that started this one is gone.
-    #[error("the process that started this one is gone")]
+    #[error("the process that started this one has ended")]
     Orphan,
 }
 

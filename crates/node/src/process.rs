@@ -498,7 +498,7 @@ impl<N: RoleNode> Turns for Process<N> {
             return Some(self.wire.poll_deadline().map_or(until, |at| at.min(until)));
         }
         let due = self.node.poll_deadline().and_then(|at| self.clock.system(at));
-        // A journal that fails and a process that stops are checked as often as in a process that waits.
+        // A failing journal and a stopping process are checked as often as in a process that waits.
         let turn = (self.journal_fails || self.stopping.is_some()).then_some(now + TURN_MAX);
         [due, self.wire.poll_deadline(), turn].into_iter().flatten().min()
     }

@@ -45,15 +45,15 @@ pub enum SourceError {
         error: ReadError,
     },
     /// The file has no event.
-    #[error("live.replay: {path} holds no event")]
+    #[error("live.replay: there are no events in {path}")]
     Empty {
         /// Path of the file.
         path: String,
     },
     /// A readout would have to serve more sources than it can.
     #[error(
-        "{sources} sources on {readouts} readouts are {each} on one; a readout serves at most {max}, so that \
-         readout.hosts has to be {needed} or more"
+        "{sources} sources on {readouts} readouts are {each} on each; a readout serves at most {max}: \
+         set readout.hosts to {needed} or more"
     )]
     TooMany {
         /// Number of all sources.

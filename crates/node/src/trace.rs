@@ -99,7 +99,7 @@ pub enum TraceError {
         error: io::Error,
     },
     /// A line is invalid.
-    #[error("{}, line {line}: not a line of windows: {text:?}", path.display())]
+    #[error("{}, line {line}: {text:?} is not a line of windows", path.display())]
     Line {
         /// Path of the file.
         path: PathBuf,

@@ -321,11 +321,11 @@ fn a_new_boot_excuses_only_events_whose_lines_it_can_have_cost() {
         "# fanin journal 1 supervisor boot a epoch-us 0\n# fanin journal 1 supervisor boot b epoch-us 5\n";
     write("supervisor.00002.journal", text);
     let failure = audit(&scope).unwrap_err().to_string();
-    assert!(failure.contains("supervisor.00002.journal: the machine was booted again"), "{failure}");
+    assert!(failure.contains("supervisor.00002.journal: the machine was rebooted"), "{failure}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Events that a leading supervisor wrote down, and that its partner never acknowledged, reached no collector.
+/// Events that a leading supervisor wrote down without its partner's acknowledgement reached no collector.
 #[test]
 fn an_event_that_was_only_written_down_is_not_lost() {
     let folder = std::env::temp_dir().join(format!("fanin-written-down-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! The files under `deploy` are ones that the tools take, and describe systems that processes can run.
+//! The tools take the files under `deploy`, which describe systems that processes can run.
 
 #[path = "../../../tests/skip.rs"]
 mod skip;

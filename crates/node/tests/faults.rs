@@ -197,7 +197,7 @@ fn nonsense_is_shut_out_and_costs_nothing() {
         let address: SocketAddr = system.live.system().address(to).unwrap().parse().unwrap();
         // Not even a greeting.
         std::net::TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        // A stranger, and a name that is known with messages that make no sense.
+        // A stranger, and a known name with messages that make no sense.
         talk(address, "intruder-1", &[]);
         talk(address, "collector-1", &[(99, 0, vec![1; 50]), (7, 0, vec![0; 5])]);
         talk(address, "collector-1", &[(1, 0, vec![0xff; 12])]);

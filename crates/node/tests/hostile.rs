@@ -65,7 +65,7 @@ const MESSAGE_READS_MAX: u64 = 2;
 /// Descriptors of a process's own work that may be open by chance: journals, stored files, clients of its metrics.
 const OWN_FILES: usize = 8;
 
-/// Sets the limit of open files of this process and of those that it starts; returns the limit that holds.
+/// Sets the limit of open files of this process and its children; returns the limit that holds.
 fn limit_files(wanted: u64) -> u64 {
     let before = getrlimit(Resource::Nofile);
     let current = before.maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -241,8 +241,7 @@ impl Campaign {
         self.connect(self.metrics[self.requests % self.metrics.len()])
     }
 
-    /// Requests for metrics that never end, that end late, or that are as large as permitted. Returns the answers to the large
-    /// ones.
+    /// Requests for metrics that never end, end late, or are as large as permitted. Returns the answers to the large ones.
     fn request(&mut self) -> Vec<String> {
         // More than the target keeps; each one takes a descriptor until it is displaced.
         for _ in 0..REQUESTS_IDLE {
@@ -271,7 +270,7 @@ impl Campaign {
                 break;
             }
         }
-        // Large answers that are never read, and requests that go on behind what is read.
+        // Large answers that are never read, and requests going on behind the part in question.
         for _ in 0..REQUESTS {
             let mut stream = self.client();
             let line = b"GET /metrics HTTP/1.1\r\n\r\n".repeat(HEAD_BYTES_MAX / 16);

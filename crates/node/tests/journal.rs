@@ -147,12 +147,12 @@ fn a_damaged_journal_names_its_line() {
     for (text, why) in [
         ("7 1 assigned 0 0 7 0\n", "x.journal:1: a journal begins with `# fanin journal 1`"),
         ("# fanin journal 1 x epoch-us q\n", "x.journal:1: its header names no epoch"),
-        ("# fanin journal 1 x epoch-us 1\n7 1 assigned 0\n", "x.journal:2: it has too few words"),
-        ("# fanin journal 1 x epoch-us 1\n7 1 cleared 0\n", "x.journal:2: it has too many words"),
-        ("# fanin journal 1 x epoch-us 1\n7 1 sold\n", "x.journal:2: it records something unknown"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 assigned 0\n", "x.journal:2: it has too few fields"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 cleared 0\n", "x.journal:2: it has too many fields"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 sold\n", "x.journal:2: its kind is unknown"),
         (
             "# fanin journal 1 x epoch-us 1\n7 -1 cleared\n",
-            "x.journal:2: a word is no number that can stand there",
+            "x.journal:2: a field is not a number, or is out of range",
         ),
     ] {
         std::fs::write(&path, text).unwrap();

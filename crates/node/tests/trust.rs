@@ -91,7 +91,7 @@ fn a_second_process_of_the_same_name_ends_and_the_first_one_works_on() {
         };
         let said = std::fs::read_to_string(&log).unwrap();
         assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains("runs already in"), "{said}");
+        assert!(said.contains("is already running in"), "{said}");
         std::fs::remove_file(log).unwrap();
     }
     let finished = system.finish();
@@ -338,7 +338,7 @@ fn reload(system: &mut System, keys: &str) {
             guard.check(format_args!("{role} {index} to read its file"));
             system.work(50);
         }
-        // A connection that is cut in between is made again, with the keys that each side has by then.
+        // A connection cut in between is made again, with the keys that each side has by then.
         system.cut(index % 2, index % 4);
     }
 }

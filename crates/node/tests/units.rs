@@ -194,12 +194,12 @@ fn a_unit_says_in_one_sentence_why_it_is_refused() {
     let listener = UnixListener::bind(&path).unwrap();
     let later = "\"processor\" speaks version 1 of the messages, \"collector-4\" versions 2 to 3; upgrade \"processor\" to a \
                  release that speaks version 2";
-    let former = "it expects no unit of this number, or ends";
+    let former = "it expects no unit with this number, or is stopping";
     let answers = [
         (message(5, 2, versions(2, 3), 0), later),
         (message(1, 2, versions(2, 3), 0), later),
         (Vec::new(), former),
-        (message(5, 2, versions(1, 1), 0), "a refusal of versions that it speaks"),
+        (message(5, 2, versions(1, 1), 0), "a refusal of a version that it speaks"),
         (message(3, 0, 1, 0), "no valid greeting"),
     ];
     for (answer, words) in answers {

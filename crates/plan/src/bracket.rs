@@ -1,4 +1,4 @@
-//! The bracket of a verdict that depends: bounds of the share of events that lose frames, and of the bytes that wait.
+//! The bracket of a verdict `depends`: bounds of the share of events that lose frames, and of the waiting bytes.
 
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Rate, Ratio};

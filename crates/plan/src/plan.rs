@@ -228,7 +228,7 @@ impl Plan {
         match &queue.bracket {
             Some(bracket) if !has_reason || bracket.waiting_max.is_some() => {
                 if has_reason {
-                    // The reason states the bytes that wait and the bytes that fit.
+                    // The reason states the bytes that wait and the room for them.
                     parts.push(queue.reason.clone());
                     parts.extend(bracket.waiting_max_text());
                 } else {
@@ -272,7 +272,7 @@ impl Plan {
         })
     }
 
-    /// Writes the share of the events that lose frames at a queue, its range, and the share that the quantile allows.
+    /// Writes the share of the events that lose frames at a queue, its range, and the share allowed by the quantile.
     fn in_share(&self, queue: &Queue) -> String {
         let share = percent(queue.losses.share().unwrap_or_default());
         let range = queue.bracket.and_then(|bracket| bracket.range_text()).filter(|range| *range != share);

@@ -1,4 +1,4 @@
-//! Proofs that no switch can refuse a frame: every queue fits all bytes that can be outstanding at once.
+//! Proofs that no switch can refuse a frame: every queue fits all bytes outstanding at once.
 //!
 //! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static windows limit
 //! requests and data. Fixed sizes, and sizes of a histogram or a file, have a maximum. The bounds hold for any order of frames,

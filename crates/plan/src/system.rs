@@ -6,7 +6,9 @@ use fanin_network::{
     Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeKind, Roles, SegmentFraming,
     SwitchKind, SwitchRole, WireMessage, topology,
 };
-use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind, machines};
+use fanin_scenario::{
+    Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind, role_configs,
+};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
@@ -36,7 +38,7 @@ pub enum PlanError {
     Network(#[from] NetworkError),
 }
 
-/// One step of a collection: the hosts that answer, and the share of events that reach it.
+/// One step of a collection: the hosts that answer, and the share of events reaching it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedStep {
     pub(crate) name: String,
@@ -129,7 +131,7 @@ impl SystemFigures {
             return Err(PlanError::Empty);
         }
         let answer_max = match s.is_barrier() {
-            true => Some(machines::request_size(s).answer(0, s.workload.senders)),
+            true => Some(role_configs::request_size(s).answer(0, s.workload.senders)),
             false => sizes.and_then(|sizes| sizes.answer_max),
         };
         let event_max = sizes.and_then(|sizes| sizes.event_max);
@@ -296,7 +298,7 @@ fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, 
     let fragments = u64::from(s.readout.fragments_per_host);
     if s.is_barrier() {
         let senders = s.workload.senders;
-        return Ok((machines::request_size(s).answer(senders - 1, senders), 1));
+        return Ok((role_configs::request_size(s).answer(senders - 1, senders), 1));
     }
     let Some(sizes) = sizes else {
         let path = s.readout.fragment_size.path().unwrap_or_default().to_owned();

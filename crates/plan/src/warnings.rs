@@ -9,7 +9,7 @@ use crate::queues::BurstOutcome;
 use crate::system::SystemFigures;
 use crate::techniques::{TECHNIQUES, WarningFigures};
 
-/// Returns sentences on settings of a scenario that cannot work, or that cost more than they seem to.
+/// Returns sentences on settings of a scenario that cannot work, or cost more than they seem to.
 pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |is_wrong: bool, text: String| {

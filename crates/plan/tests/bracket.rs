@@ -14,7 +14,7 @@ fn preset(name: &str, sets: &[&str]) -> Scenario {
     load(name, &sets).unwrap().scenario
 }
 
-/// Frames that the simulation drops, and the most bytes that wait in one queue.
+/// Frames that the simulation drops, and the most bytes waiting in one queue.
 fn simulated(scenario: &Scenario, seed: u64) -> (u64, u64) {
     let network = run(scenario, seed, &RunControl::default()).unwrap().summary.network.unwrap();
     (network.drops.unwrap_or_default(), network.queue_bytes_max.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! An account of memory that frames of several outputs share: its level, and the limit that it must not exceed.
+//! An account of memory that frames of several outputs share: its level, and its limit.
 
 use alloc::vec;
 use alloc::vec::Vec;

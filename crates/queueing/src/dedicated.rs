@@ -79,7 +79,7 @@ impl OutputBuffer {
         self.arrive_in_shared(now, frame, draw, |_, _| None)
     }
 
-    /// Handles a frame as [`Self::arrive`] does, at an output that shares memory. `shared` checks that memory, and
+    /// Handles a frame as [`Self::arrive`] does, at an output that shares memory. `shared` checks the shared memory, and
     /// returns the limit that refuses the frame. It is called with the occupied bytes and the frame's charge, if this
     /// buffer has room.
     #[inline]

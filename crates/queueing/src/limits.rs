@@ -1,4 +1,4 @@
-//! The most bytes that a layout admits, for crates that bound queues without simulating them.
+//! The most bytes that a layout admits, for crates bounding queues without a simulation.
 
 use fanin_units::Bytes;
 

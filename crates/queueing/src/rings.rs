@@ -160,8 +160,8 @@ impl<H: Copy + Default> Rings<H> {
         })
     }
 
-    /// Returns the port with token buckets that charge `bytes` bytes more for each frame than it stores: the bytes that
-    /// the wire adds.
+    /// Returns the port with token buckets that charge `bytes` bytes more for each frame than it stores: the wire's own
+    /// bytes.
     #[must_use]
     pub const fn with_overhead(mut self, bytes: u32) -> Self {
         self.overhead = bytes;

@@ -36,7 +36,7 @@ impl Finished<'_> {
         if seconds > 0.0 {
             figures.fill_goodput(delivered.map(|(after, before)| (after - before) as f64 * 8.0 / seconds));
         }
-        if fanin_scenario::machines::background(self.scenario).is_some_and(|traffic| traffic.has_ends()) {
+        if fanin_scenario::role_configs::background(self.scenario).is_some_and(|traffic| traffic.has_ends()) {
             figures.transfers = Some(ended.clone().count() as u64);
             figures.transfer_ms = times(ended, []);
         }

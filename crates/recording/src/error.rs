@@ -39,7 +39,7 @@ pub enum RecordError {
     },
 }
 
-/// Refuses queues that the network lacks, and samples that would fill the memory.
+/// Refuses queues that the network lacks, and samples too many for the memory.
 ///
 /// # Errors
 /// [`RecordError::NoSuchQueue`] and [`RecordError::TooManySamples`].

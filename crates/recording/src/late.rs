@@ -11,7 +11,7 @@ use crate::critical_path::{CriticalPath, Stall, stalls};
 use crate::picture::Finished;
 use crate::trace::{LateTrace, MessageStep, TraceEntry};
 
-/// Most sources of a late event that are kept: those that finished last.
+/// Most sources of a late event that are kept: the last ones to finish.
 const LATE_SOURCES_MAX: usize = 512;
 /// Delay from which a request counts as held back: a message of the supervisor arrives sooner.
 const HELD_MIN: Duration = Duration::from_millis(1);

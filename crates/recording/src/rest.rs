@@ -231,7 +231,7 @@ impl Finished<'_> {
         self.time_to_send(rate, self.answer_bytes(late, between(&late.around, during).iter()))
     }
 
-    /// Returns the time that a host's output took for its answers to other events that became complete within `during`.
+    /// Returns the time that a host's output took for answers to other events, which became complete within `during`.
     fn sent_during(&self, late: &LateTrace, node: NodeIndex, port: PortIndex, during: [u64; 2]) -> u64 {
         let own = late.of.event as u32;
         let sent = between(&late.all, during).iter().filter(|entry| {
@@ -250,7 +250,7 @@ impl Finished<'_> {
         bytes / answers.max(1) as u64
     }
 
-    /// Returns the event with most answers that became complete within `during`; `None` if that is the late event itself.
+    /// Returns the event with most answers complete within `during`; `None` if that is the late event itself.
     fn main_event_during(late: &LateTrace, during: [u64; 2]) -> Option<u64> {
         let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
         for entry in between(&late.around, during) {

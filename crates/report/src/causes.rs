@@ -99,7 +99,7 @@ pub struct LateSummary {
     pub text: String,
     /// The causes, link by link.
     pub chain: Vec<LateCause>,
-    /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event that was not late.
+    /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
 }

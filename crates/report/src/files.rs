@@ -112,7 +112,7 @@ pub enum ReadError {
         error: serde_json::Error,
     },
     /// The summary has another schema.
-    #[error("{} has the schema `{actual}`, not `{SCHEMA}`: it belongs to something else or to another version",
+    #[error("{} has the schema `{actual}`, not `{SCHEMA}`: it is from another program or another version",
         path.display())]
     Schema {
         /// Path of the file.
@@ -130,7 +130,7 @@ pub enum ReadError {
         command: &'static str,
     },
     /// An advice among other results.
-    #[error("{} is an advice, which has a page of its own; give it alone", path.display())]
+    #[error("{} is a result of `fanin advise`, which has a page of its own; give it alone", path.display())]
     OwnPage {
         /// Path of the file.
         path: PathBuf,
@@ -388,7 +388,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     Ok(results)
 }
 
-/// Reads the claims of papers that `fanin reproduce` has judged, from the files and folders that have claims.
+/// Reads the claims of papers that `fanin reproduce` has judged, from the files and folders with claims.
 ///
 /// # Errors
 /// If the file is damaged, or of another kind.

@@ -26,7 +26,7 @@ pub fn late_text(event: &LateEvent) -> String {
     format!("Event {} took {}{over}{why}.", event.id, ms(time_ms))
 }
 
-/// Writes a cause as a clause that begins with the time that it added. `None` if a wait or a queue added nothing. Results of
+/// Writes a cause as a clause that begins with the added time. `None` if a wait or a queue added nothing. Results of
 /// earlier versions lack these times.
 fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
     let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));

@@ -93,7 +93,7 @@ pub struct LateEvent {
     pub sources_total: u64,
     /// The causes of its lateness, in the order of time.
     pub chain: Vec<LateCause>,
-    /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event that was not late.
+    /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
     /// The causes as text.
@@ -166,7 +166,7 @@ pub struct LateCause {
     /// The other event to which it happened; absent if it happened to this event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
-    /// Requests that waited, answers of other events, frames refused, probes sent, or timers that expired.
+    /// Requests that waited, answers of other events, frames refused, probes sent, or expired timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Number of sources affected.

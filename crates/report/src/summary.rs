@@ -55,7 +55,7 @@ pub struct MeasuredPeriod {
     pub until: u64,
 }
 
-/// The outcomes of the events that were assigned while measuring, and of those that were lost at any time.
+/// The outcomes of the events that were assigned while measuring, and of those lost at any time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventCounts {

@@ -13,7 +13,7 @@ use crate::claim::Claim;
 /// Measured time of a run without its own duration.
 pub const DURATION: &str = "3 s";
 
-/// One run that a claim needs: a preset, and the settings that differ from it.
+/// One run that a claim needs: a preset, and its changed settings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimRun {
     /// Name of the preset.

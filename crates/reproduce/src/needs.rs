@@ -27,7 +27,7 @@ pub const TECHNIQUE_NEEDS: &[TechniqueNeeds] = &[
     TechniqueNeeds { name: "red-drop", switches: "RED", hosts: "nothing", source: "RFC 7567" },
     TechniqueNeeds { name: "m21tcp", switches: "a count of flows, written into a TCP option", hosts: "a changed TCP", source: "M21TCP §III" },
     TechniqueNeeds { name: "rto", switches: "nothing", hosts: "least RTO below 200 ms: a route's rto_min, net.ipv4.tcp_rto_min_us, or BPF", source: "thesis §6.3; ip-route(8)" },
-    TechniqueNeeds { name: "ictcp", switches: "nothing", hosts: "receivers that set windows: a changed kernel", source: "Wu et al., CoNEXT 2010" },
+    TechniqueNeeds { name: "ictcp", switches: "nothing", hosts: "receivers that set windows: a changed kernel", source: "Wu et al., IEEE/ACM ToN 2013" },
     TechniqueNeeds { name: "swift", switches: "nothing", hosts: "time stamps of network adapters, another congestion control", source: "Kumar et al., SIGCOMM 2020" },
     TechniqueNeeds { name: "sird", switches: "ECN marks in the core", hosts: "another transport in place of TCP", source: "Prasopoulos et al., NSDI 2025" },
     TechniqueNeeds { name: "pause", switches: "IEEE 802.3x with headroom", hosts: "adapters that obey PAUSE", source: "IEEE 802.3 annex 31B" },

@@ -1,4 +1,4 @@
-//! Every result of the papers that a simulation can check is a row, or a test that names it.
+//! Every result of the papers that a simulation can check is a row, or is named by a test.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use Where::{Remark, Row, SameAs, Test};
 const SCENARIO: &str = "crates/scenario/tests/presets.rs";
 const BOUND: &str = "crates/sim/tests/bound.rs";
 
-/// The results of the five papers that a simulation can check, with the numbers that the rows have.
+/// The results of the five papers that a simulation can check, with the numbers of the rows.
 #[rustfmt::skip]
 const RESULTS: &[(&str, Where)] = &[
     ("T004", Test(BOUND)), ("T009", Test(SCENARIO)), ("T010", Test(SCENARIO)), ("T011", Test(SCENARIO)),

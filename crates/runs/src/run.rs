@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_network::topology;
 use fanin_scenario::Scenario;
-use fanin_scenario::machines::{check_fragments, small};
+use fanin_scenario::role_configs::{check_fragments, small};
 use fanin_sim::{RunControl, RunOutcome, run_on};
 
 use crate::causes;

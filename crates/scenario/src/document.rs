@@ -30,7 +30,7 @@ impl Document {
         };
         let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
         if bytes > FILE_BYTES_MAX {
-            let message = format_args!("{bytes} bytes are no configuration; the limit is {FILE_BYTES_MAX}");
+            let message = format_args!("the configuration has {bytes} bytes; the limit is {FILE_BYTES_MAX}");
             return Err(fail(&message));
         }
         let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;

@@ -62,8 +62,8 @@ impl Loaded {
     }
 
     /// Returns the name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. The hash
-    /// covers everything that determines the result: the settings with the seed, the file of sizes that they name, and
-    /// the version of Fanin.
+    /// covers everything that determines the result: the settings with the seed, their file of sizes, and the version of
+    /// Fanin.
     pub fn point_key(&self, version: &str) -> String {
         let text = toml::to_string(&self.scenario).expect("a checked scenario has a text");
         let mut digest = Sha256::new();
@@ -217,7 +217,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut ExtendsChain) -> Result<Tom
             let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
             if bytes > FILE_BYTES_MAX {
                 return Err(fail(&format_args!(
-                    "{bytes} bytes are no scenario; the limit is {FILE_BYTES_MAX}"
+                    "the scenario has {bytes} bytes; the limit is {FILE_BYTES_MAX}"
                 )));
             }
             let bytes = std::fs::read(path).map_err(|error| fail(&error))?;

@@ -203,7 +203,7 @@ impl Engine {
         self.ends[index as usize].endpoint.limit_window(config, window);
     }
 
-    /// Returns the frames that have arrived over any link, and the payload bytes that have arrived at their destinations.
+    /// Returns the frames that have arrived over any link, and the payload bytes arrived at their destinations.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         [self.fabric.arrived(), self.payload.arrived]
     }
@@ -382,7 +382,7 @@ impl Engine {
         }
     }
 
-    /// Asserts that every frame and payload byte is accounted for, and that no stream runs ahead of its sender.
+    /// Asserts that every frame and payload byte is accounted for, and no stream runs ahead of its sender.
     pub(crate) fn assert_conserved(&mut self, held_back: HeldBack, played: &PlayedNodes) {
         self.fabric.assert_conserved(&self.schedule, self.now, held_back.frames);
         let in_flight = self.fabric.payload_in_flight(&self.schedule) + held_back.payload;

@@ -43,7 +43,7 @@ pub enum Error {
     Red(#[from] fanin_queueing::RedError),
     /// The scenario has more hosts, units or fragments than a role can count.
     #[error(transparent)]
-    TooMany(#[from] fanin_scenario::machines::TooMany),
+    TooMany(#[from] fanin_scenario::role_configs::TooMany),
     /// The supervisor's settings are invalid.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),

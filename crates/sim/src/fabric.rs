@@ -3,7 +3,7 @@
 //! A frame arrives over a link ([`Fabric::arrive`]). At its destination it is delivered. At a switch it goes to the queue of
 //! its next port. The queue admits, marks or drops the frame. An admitted frame departs, and travels over that port's link.
 //! Where the order of departures is known when a frame arrives, its departure is booked at once and costs no occurrence.
-//! Outputs that PAUSE can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
+//! Outputs with rings, or under PAUSE, spend an occurrence on each departure of a frame that had to wait.
 //!
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 

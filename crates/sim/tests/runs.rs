@@ -283,7 +283,7 @@ fn a_run_that_cannot_move_says_who_waits() {
 
 #[test]
 fn unsupported_scenarios_are_refused() {
-    // A ring's rate that the scenario's check refuses, in a scenario that was not read from a file.
+    // A ring's rate that the scenario's check refuses, in a scenario not read from a file.
     let mut slow = scenario(SMALL, &["tor.buffering=daqring"]);
     slow.tor.daqring.rate = fanin_units::Rate::new(5_000);
     let error = run(&slow, 1, &RunControl::default()).unwrap_err();

@@ -313,7 +313,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Any set-up conserves its traffic (or the run panics), and nothing is faster than the wire. Methods that keep senders
-    /// apart lose nothing behind a port that holds two answers.
+    /// apart lose nothing behind a port with room for two answers.
     #[test]
     fn any_set_up_conserves_what_it_carries(
         method in 0usize..4, push in any::<bool>(), seed in 0u64..1000, rate in 500u32..3000, buffer in 60u32..200,

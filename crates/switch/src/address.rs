@@ -57,7 +57,7 @@ impl fmt::Debug for Mac {
 
 /// An error: a text is not an address of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no {kind}; write it like {example}")]
+#[error("`{given}` is not a valid {kind}; write it like {example}")]
 pub struct AddressError {
     given: String,
     kind: &'static str,

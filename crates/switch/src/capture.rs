@@ -89,7 +89,7 @@ impl TapPlace {
 
 /// An error: [`CAPTURES_MAX`] captures are running already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{CAPTURES_MAX} captures are under way: wait until one ends")]
+#[error("{CAPTURES_MAX} captures are running: wait until one ends")]
 pub struct TooManyCaptures;
 
 /// All captures of one switch. Clones refer to the same captures.

@@ -265,7 +265,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
         ("PATCH", "/v1/rings/nine", Some(json!({})), 404, "there is no ring `nine`"),
         ("PATCH", "/v1/rings/ring-8", Some(json!({"port": "collector-9"})), 422, "unknown field `port`"),
         ("PATCH", "/v1/ports/nine", Some(json!({})), 404, "there is no port `nine`"),
-        ("DELETE", "/v1/stations/xy", None, 422, "`xy` is no Ethernet address"),
+        ("DELETE", "/v1/stations/xy", None, 422, "`xy` is not a valid Ethernet address"),
         ("GET", "/v1/capture", None, 400, "name a port or a ring"),
         ("GET", "/v1/capture?port=collector-8&ring=ring-8", None, 400, "one of them"),
         ("GET", "/v1/capture?port=nine", None, 404, "there is no port `nine`"),

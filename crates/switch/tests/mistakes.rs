@@ -130,7 +130,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("protocol = \"tcp\"", "", "source_port", "only TCP and UDP have ports"),
     ("protocol = \"tcp\"", "protocol = \"tpc\"", "tpc", "\"tcp\", \"udp\""),
     ("\"5000-5063\"", "\"5063-5000\"", "5063-5000", "a range such as"),
-    ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is no IP address or prefix"),
+    ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is not a valid IP address or prefix"),
     ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "not the address of a single station"),
     ("vlan = 8", "vlan = 0", "vlan", "from 1 to 4094"),
     ("priority = 10", "priority = 65536", "priority", "a whole number from 0 to 65535"),

@@ -132,7 +132,7 @@ struct Naive {
 }
 
 thread_local! {
-    /// Numbers of frames that cut through, that were queued, and that cut through but found their port without room.
+    /// Numbers of frames that cut through, were queued, or cut through but found their port without room.
     static WAYS: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
 }
 
@@ -262,7 +262,7 @@ impl Naive {
                 bound.entry(name).or_default().push_back(frame.clone());
             }
         }
-        // A frame that may leave now, or that waits for its port, blocks cut-through.
+        // A frame that may leave now, or waits for its port, blocks cut-through.
         let is_blocked = |naive: &Self, output: usize| {
             before.iter().any(|(name, seen)| {
                 name.0 == output

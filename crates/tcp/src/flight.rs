@@ -75,7 +75,7 @@ pub(crate) struct NewlyAcked {
     pub(crate) spurious_from: u64,
     /// Transmission time of the last covered run that may have caused the ACK (RACK's round trip).
     pub(crate) latest: u64,
-    /// Units that left the network: the covered units that were not SACKed before.
+    /// Units that left the network: the covered units without an earlier SACK.
     pub(crate) delivered: u32,
     /// Units covered cumulatively.
     pub(crate) acked: u32,

@@ -11,7 +11,7 @@ use crate::recovery::{AckEvent, RecoveryState};
 /// Recoveries for which DSACKs keep the reordering window wide (`TCP_RACK_RECOVERY_THRESH`).
 const WIDE_RECOVERIES: u8 = 16;
 
-/// The delivered segment that was sent last (RFC 8985 §6.1), and the timer that follows from it.
+/// The delivered segment that was sent last (RFC 8985 §6.1), and its timer.
 #[derive(Clone, Debug)]
 pub(crate) struct RackState {
     /// Send time of the segment, in ps, and its end (RACK.xmit_ts, RACK.end_seq).

@@ -11,8 +11,8 @@ use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
-/// Retransmissions that leave together where pacing applies: lost neighbours that were sent in one burst
-/// (`tcp_xmit_retransmit_queue` sends a segmentation-offload buffer at once).
+/// Retransmissions that leave together where pacing applies: lost neighbours sent in one burst (`tcp_xmit_retransmit_queue`
+/// sends a segmentation-offload buffer at once).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct RetransmissionBurst {
     /// Time of the burst, in ps.
@@ -174,8 +174,8 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// Probes a closed window. Sends the part of the next segment that fits, or an old offset that the peer must
-    /// acknowledge (`tcp_write_wakeup`).
+    /// Probes a closed window. Sends the part of the next segment that fits, or an old offset for the peer to acknowledge
+    /// (`tcp_write_wakeup`).
     fn send_window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if !self.send.has_unsent() {
             return None;

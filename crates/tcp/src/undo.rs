@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::recovery::AckEvent;
 
-/// A reduction that may be undone, and the evidence that it was needless.
+/// A reduction that may be undone, and the evidence against its need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndoState {
     /// SND.UNA when the reduction began (`undo_marker`); `None` without a reduction to undo.

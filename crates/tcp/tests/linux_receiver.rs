@@ -20,7 +20,8 @@ fn acknowledges(receiver: &mut Sender, number: u64, pause: u64, flags: Flags) ->
     receiver.end.poll_transmit(&receiver.config, now).is_some()
 }
 
-/// A receiver that has used its quick ACKs, so that it delays the ACK of a single segment; and the number of segments that took.
+/// A receiver that has used its quick ACKs, so that it delays the ACK of a single segment; and the number of segments for
+/// this.
 fn receiver_without_quick_acks(config: Config) -> (Sender, u64) {
     let mut receiver = Sender::new(config);
     let mut number = 0;

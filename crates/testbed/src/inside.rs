@@ -23,7 +23,7 @@ pub struct Namespace {
 #[derive(Debug, Error)]
 pub enum InsideError {
     /// No namespace has this name.
-    #[error("the network namespace {name} cannot be opened: {source}")]
+    #[error("cannot open the network namespace {name}: {source}")]
     Open {
         /// The name of the namespace in `ip netns`.
         name: String,
@@ -31,7 +31,7 @@ pub enum InsideError {
         source: io::Error,
     },
     /// The thread cannot enter the namespace, which requires CAP_SYS_ADMIN.
-    #[error("the network namespace {name} cannot be entered: {source}")]
+    #[error("cannot enter the network namespace {name}: {source}")]
     Enter {
         /// The name of the namespace in `ip netns`.
         name: String,

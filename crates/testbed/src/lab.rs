@@ -35,7 +35,7 @@ pub enum BuildError {
     #[error(transparent)]
     Plan(#[from] LabPlanError),
     /// A command is missing or does not run.
-    #[error("the command {name} (Debian package {package}) cannot be run: {source}")]
+    #[error("cannot run the command {name} (Debian package {package}): {source}")]
     Command {
         /// Name of the command.
         name: &'static str,
@@ -57,7 +57,7 @@ pub enum BuildError {
         said: String,
     },
     /// The kernel refused a setting.
-    #[error("{namespace}: {key} = {value} is refused: {source}")]
+    #[error("{namespace}: cannot set {key} = {value}: {source}")]
     Setting {
         /// Name of the namespace.
         namespace: String,
@@ -69,7 +69,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// A device's offload cannot be switched off.
-    #[error("{namespace}: the checksum offload of {device} cannot be switched off: {source}")]
+    #[error("{namespace}: cannot switch off the checksum offload of {device}: {source}")]
     Offload {
         /// Name of the namespace.
         namespace: String,
@@ -96,7 +96,7 @@ pub enum LabPlanError {
         name: String,
     },
     /// A link's end names a missing node.
-    #[error("a link ends at node {given}, and the plan has {nodes}")]
+    #[error("a link ends at node {given}, but the plan has {nodes} nodes")]
     NoNode {
         /// The index given.
         given: usize,
@@ -128,7 +128,7 @@ pub enum LabPlanError {
         given: String,
     },
     /// A setting is outside of `net.`: it belongs to the whole machine, not to the namespace.
-    #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
+    #[error("{key} is not a setting of a network namespace: it would apply to the whole machine")]
     NotOurs {
         /// The key that was refused.
         key: String,
@@ -326,8 +326,7 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
     }
 }
 
-/// Writes kernel settings. Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the thread that opens a
-/// file.
+/// Writes kernel settings. Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the opening thread.
 fn write_settings(namespace: &str, settings: &[Setting]) -> Result<(), BuildError> {
     for Setting { key, value } in settings {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));

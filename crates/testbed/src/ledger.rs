@@ -48,7 +48,7 @@ pub enum LedgerError {
         source: serde_json::Error,
     },
     /// `ip netns del` refused.
-    #[error("the network namespace {namespace} cannot be removed: {said}")]
+    #[error("cannot remove the network namespace {namespace}: {said}")]
     Stuck {
         /// Name of the namespace.
         namespace: String,

@@ -59,7 +59,9 @@ pub struct NodeName(String);
 
 /// An error: no node can have this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("a node cannot be named {given:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
+#[error(
+    "{given:?} is not a valid name of a node: use 1 to {NODE_NAME_MAX} characters from a-z, 0-9 and -, the first not -"
+)]
 pub struct BadName {
     /// The name given.
     pub given: String,

@@ -52,15 +52,13 @@ pub enum GoalError {
         key: String,
     },
     /// The constraint has no relation.
-    #[error("`{text}` is no constraint: write for example drops=0, \"p99<20 ms\" or \"goodput>=1 Gb/s\"")]
+    #[error("`{text}` is not a constraint: write for example drops=0, \"p99<20 ms\" or \"goodput>=1 Gb/s\"")]
     NoRelation {
         /// The given text.
         text: String,
     },
     /// The limit lacks the figure's unit, or has another one.
-    #[error(
-        "`{figure}` is {quantity}, and `{given}` is none: write for example \"{figure}{relation}{example}\""
-    )]
+    #[error("`{figure}` is {quantity}, not `{given}`: write for example \"{figure}{relation}{example}\"")]
     Unit {
         /// The constrained figure.
         figure: &'static str,
@@ -337,15 +335,15 @@ mod tests {
     #[test]
     fn wrong_constraints_say_what_would_be_right() {
         let message = |text: &str| text.parse::<Constraint>().unwrap_err().to_string();
-        assert!(message("p99").contains("no constraint"));
+        assert!(message("p99").contains("not a constraint"));
         assert!(message("speed<3").contains("no figure `speed`; the figures are collected,"));
-        assert!(message("p99<20").contains("`p99` is a time, and `20` is none"));
+        assert!(message("p99<20").contains("`p99` is a time, not `20`"));
         assert!(message("p99<20 kB").contains("write for example \"p99<20 ms\""));
         assert!(message("drops=-1").contains("a whole number"));
         assert!(message("drops=").contains("a whole number"));
         assert!(message("drops<x").contains("write for example \"drops<1\""), "no value is below 0");
         for doubled in ["drops<<3", "drops=<3", "p99>=<20 ms"] {
-            assert!(message(doubled).contains("is no constraint: write for example drops=0"), "{doubled}");
+            assert!(message(doubled).contains("is not a constraint: write for example drops=0"), "{doubled}");
         }
         let objective = Objective::new(Sense::Minimise, "speed").unwrap_err();
         assert!(objective.to_string().contains("no figure"));

@@ -52,7 +52,7 @@ impl FromStr for KeyRange {
             let ends = range.split_once("..").map(|(low, high)| (low.trim(), high.trim()));
             let ends = ends.filter(|(low, high)| !low.is_empty() && !high.is_empty());
             ends.map(|(low, high)| (low.to_owned(), high.to_owned()))
-                .ok_or_else(|| format!("`{range}` is no range: {FORMS}"))
+                .ok_or_else(|| format!("`{range}` is not a range: {FORMS}"))
         });
         Ok(Self { key: key.to_owned(), range: range.transpose()?, factor: FACTOR })
     }
@@ -68,7 +68,7 @@ pub enum TunedKeyError {
         key: String,
     },
     /// The setting is a section, a word or a list.
-    #[error("`{key}` is no number but {given}: only numbers and quantities can be tuned")]
+    #[error("`{key}` is {given}, not a number: only numbers and quantities can be tuned")]
     NotNumeric {
         /// The given key.
         key: String,
@@ -76,7 +76,7 @@ pub enum TunedKeyError {
         given: String,
     },
     /// An end of the range has another quantity than the setting.
-    #[error("`{key}` is {quantity}, and `{given}` is none: write for example \"{key}={example}\"")]
+    #[error("`{key}` is {quantity}, not `{given}`: write for example \"{key}={example}\"")]
     Unit {
         /// The given key.
         key: String,
@@ -263,10 +263,10 @@ mod tests {
     fn keys_that_cannot_be_tuned_are_reported() {
         let message = |text: &str| tuned(text).unwrap_err().to_string();
         assert!(message("shaping.credit").contains("no setting `shaping.credit`"));
-        assert!(message("supervisor.policy").contains("no number but \"fcfs\""));
+        assert!(message("supervisor.policy").contains("is \"fcfs\", not a number"));
         assert!(message("shaping").contains("a section"));
-        assert!(message("tor.buffer=60..1200").contains("`tor.buffer` is a size, and `60` is none"));
-        assert!(message("tor.buffer=1 ms..2 ms").contains("`1 ms` is none"));
+        assert!(message("tor.buffer=60..1200").contains("`tor.buffer` is a size, not `60`"));
+        assert!(message("tor.buffer=1 ms..2 ms").contains("not `1 ms`"));
         assert!(message("shaping.credits=480..480").contains("empty"));
         assert!(message("shaping.credits=480..60").contains("480..60"));
         assert!(message("transport.min_rto_none").contains("no setting"));

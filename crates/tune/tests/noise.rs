@@ -74,7 +74,7 @@ fn checked(
     found
 }
 
-/// A point that meets the constraints on its one seed is better than a point that misses them on all.
+/// A point that meets the constraints on its one seed is better than one missing them on all.
 #[test]
 fn a_spent_budget_hides_no_point_that_meets_the_constraints() {
     let limits = SearchLimits { seeds: 3, simulations: 9, precision: 0.05 };

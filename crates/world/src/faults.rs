@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Returns true if a lost supervisor costs nothing: both are there and a pair, and each of three readouts votes. A
-    /// system that has lost a supervisor for good, or that has no standby, has nothing to restore.
+    /// system that has lost a supervisor for good, or has no standby, has nothing to restore.
     pub(crate) fn is_secured(&self) -> bool {
         let is_pair = self
             .running()
@@ -207,7 +207,7 @@ impl World {
         if loss.paired_at.is_none() && follower.is_pairing {
             self.pairing_loss = Some(PairingLoss { paired_at: Some(now), ..loss });
         }
-        // A leader that leads alone again has events that its follower lacks.
+        // A leader that leads alone again has events unknown to its follower.
         let is_pair = leader.term == follower.term || leader.is_paired;
         let is_due =
             self.pairing_loss.and_then(|loss| loss.paired_at).is_some_and(|at| at + loss.after <= now);

@@ -181,7 +181,7 @@ impl WorldNetwork {
         self.link(from, to).extra_ns = extra_ns;
     }
 
-    /// Returns true if a connection that a machine's process watches has bytes that were reported once and not read. An
+    /// Returns true if a connection watched by a machine's process has bytes that were reported once and not read. An
     /// edge-triggered watch does not report them again.
     pub(crate) fn forgets_input(&self, host: Host) -> bool {
         let sockets = self.by_host[host].iter().filter_map(|id| self.sockets.get(id));

@@ -503,8 +503,8 @@ fn is_stored(places: &[ProcessPlace], host: Host) -> bool {
     matches!(places[host].role, Role::Supervisor | Role::Logger)
 }
 
-/// Removes the disk faults of collectors and readouts that may die, or that are stopped early. Such a process loses
-/// lines of its journal, which the audit needs. No promise is made about these lines.
+/// Removes the disk faults of collectors and readouts that may die, or are stopped early. Such a process loses lines of its
+/// journal, which the audit needs. No promise is made about these lines.
 fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_early: bool) {
     let all = faults.clone();
     let dies = |host: Host| {

@@ -1,4 +1,4 @@
-//! Worlds that aim at the succession of supervisors: two proposers in one term, and a pair that fails at once.
+//! Worlds that aim at the succession of supervisors: two proposers in one term, and a pair failing at once.
 
 use fanin_dataflow::Random;
 
@@ -15,7 +15,7 @@ pub(crate) struct SuccessionPlaces {
 }
 
 impl SuccessionPlaces {
-    /// Draws faults that replace all others: one situation that faults drawn one by one rarely meet.
+    /// Draws faults that replace all others: one situation, which faults drawn one by one rarely meet.
     pub(crate) fn draw_faults(self, random: &mut Random) -> Vec<PlannedFault> {
         let from = between(random, 800 * MS, 1600 * MS);
         let until = from + between(random, 2500 * MS, 3900 * MS);
@@ -84,7 +84,7 @@ mod tests {
     use crate::plan::WorldPlan;
     use crate::world::World;
 
-    /// A follower that loses its power has every record on disk that its leader acted upon. Both fail at once here.
+    /// On the disk of a follower without power is every record that its leader acted upon. Both fail at once here.
     #[test]
     fn a_follower_takes_over_after_both_machines_failed() {
         let (mut lost, mut played) = (0, 0);

@@ -352,8 +352,8 @@ fn a_refused_assignment_leaves_no_proof() {
     assert!(node.tables().iter().all(|(_, entries)| *entries == 0), "{:?}", node.tables());
 }
 
-/// A supervisor that was suspended makes assignments for connections that have ended. They must not be sent on the new
-/// connections, where the collectors have not said hello yet. `verdict` finds each message that a process refuses.
+/// A supervisor that was suspended makes assignments for ended connections. They must not be sent on the new connections,
+/// where the collectors have not said hello yet. `verdict` finds each message that a process refuses.
 #[test]
 fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
     let mut paused = 0;

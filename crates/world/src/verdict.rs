@@ -165,7 +165,7 @@ pub(crate) fn check_memory(
     // block beyond the limit.
     let all_max = bytes_max + (connected as u64 + 2) * block;
     // The limit of a peer binds while more than half of all memory is in use. A message is counted when it is complete,
-    // and the block that was read with its last bytes, too. If that block ends within a message that has room, a second
+    // and the block that was read with its last bytes, too. If the block ends within a message that has room, a second
     // block is read before the limit is looked at.
     let peer_max = peer_bytes_max.max(bytes_max / 2) + u64::from(MESSAGE_BYTES_MAX) + 2 * block;
     check_limits(

@@ -42,8 +42,8 @@ def import_script(
     """Return the scenario that a Mininet script describes, as TOML; the script is executed.
 
     `topology` is a key of its `topos` or a class derived from `Topo`, with arguments as `mn --topo` takes
-    them: `NAME,3,bw=10`. It may be left out where there is one alone. `collectors` names the hosts that
-    collect and `switches` the hosts that forward; names may end in `*`. Raise `ValueError` with the reason
+    them: `NAME,3,bw=10`. It may be left out where there is one alone. `collectors` names the collecting
+    hosts and `switches` the hosts that forward; names may end in `*`. Raise `ValueError` with the reason
     where the script has no such topology, or where no scenario has its shape.
     """
     path = Path(checked_path("path", path))
@@ -154,7 +154,7 @@ def _is_named(node: str, patterns: Sequence[str]) -> bool:
 
 
 def _options(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that say something of the network, in types that JSON has."""
+    """Return the options that say something of the network, in types of JSON."""
     return {
         key: value if isinstance(value, str | int | float | None) else repr(value)
         for key, value in info.items()

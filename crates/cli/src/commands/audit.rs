@@ -166,7 +166,7 @@ pub(crate) fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
         let torn: Vec<String> =
             audit.unknown.collectors.iter().map(|collector| format!("collector-{collector}")).collect();
         text += &format!(
-            "{:<18}{} events are unknown in part: the machine was booted again under the journal of {}\n",
+            "{:<18}{} events are partly unknown: the machine was rebooted while it ran {}\n",
             "",
             audit.unknown.events,
             torn.join(", ")

@@ -22,7 +22,7 @@ const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin compare incast --techniques none,static,sird --duration \"2 s\"
 
-A technique that a scenario rules out has a row that says why. docs/compared.md is what
+A technique that a scenario rules out has a row with the reason. docs/compared.md is what
   fanin compare --set supervisor.policy=node-round-robin --markdown
 prints; it takes minutes. The exit code is 1 where nothing moved any more in a run, 130 after Ctrl-C; what is finished is
 printed all the same.")]

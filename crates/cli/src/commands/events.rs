@@ -200,7 +200,7 @@ fn check(arguments: &Verify) -> Result<(), Failure> {
 fn text(findings: &Findings) -> String {
     let Findings { report, against } = findings;
     let mut text = format!(
-        "{}: {} events, {} fragments, {} bytes in them\n{} fault{}, {} checksums made again",
+        "{}: {} events, {} fragments, {} bytes in them\n{} fault{}, {} checksums recomputed",
         report.format,
         report.events,
         report.fragments,
@@ -228,7 +228,7 @@ fn text(findings: &Findings) -> String {
         );
     }
     if report.out_of_order > 0 {
-        let _ = writeln!(text, "note: {} events stand behind one with a larger L1 ID", report.out_of_order);
+        let _ = writeln!(text, "note: {} events follow one with a larger L1 ID", report.out_of_order);
     }
     if report.l1_ids_absent > 0 {
         let _ =
@@ -242,9 +242,7 @@ fn text(findings: &Findings) -> String {
         );
     }
     if report.checksums_checked == 0 && against.is_none() {
-        text.push_str(
-            "note: nothing in it has a checksum that could be made again: its bytes may be other ones\n",
-        );
+        text.push_str("note: nothing in it has a checksum to recompute: its bytes may have changed\n");
     }
     if let Some(against) = against {
         let _ = writeln!(

@@ -158,7 +158,7 @@ fn ask<T: FromStr + Display>(
         match answer.parse() {
             Ok(value) if is_right(&value) => return Ok(value),
             _ => {
-                let _ = writeln!(terminal, "`{answer}` is no answer; write for example: {default}");
+                let _ = writeln!(terminal, "`{answer}` is not a valid answer; for example: {default}");
             }
         }
     }

@@ -22,7 +22,7 @@ pub use self::size::RelativeSize;
 
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
-/// Bytes that may be requested at once after a pause, as a multiple of the mean bytes that overtake an answer.
+/// Bytes that may be requested at once after a pause, as a multiple of the mean bytes overtaking an answer.
 const OVERTAKING_BURST: f64 = 6.0;
 /// The most frames of the window for one more answer. A larger answer would add queue without hiding more delay.
 const ANSWER_FRAMES_MAX: u64 = 10;

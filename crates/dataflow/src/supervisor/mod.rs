@@ -75,7 +75,7 @@ struct CollectorState<P> {
     /// True if the collector is connected and has sent its hello.
     is_up: bool,
     outstanding: Vec<Outstanding<P>>,
-    /// Events that were taken from the collector, and that it may still finish.
+    /// Events taken from the collector that it may still finish.
     taken: Vec<L1Id>,
     /// The time at which its events are taken away, unless it returns.
     give_up: Option<Instant>,
@@ -361,7 +361,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         with.chain(self.returned.iter().map(|(event, ..)| (*event, None)))
     }
 
-    /// Returns the number of events of each collector that were taken from it, and that it may still finish.
+    /// Returns the number of events of each collector that were taken from it and may still be finished there.
     pub fn events_taken(&self) -> impl Iterator<Item = usize> {
         self.collectors.iter().map(|state| state.taken.len())
     }

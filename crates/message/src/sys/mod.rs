@@ -1,4 +1,4 @@
-//! Code that needs `unsafe`: socket options that no safe crate offers, and io_uring.
+//! Code with `unsafe`: socket options that no safe crate offers, and io_uring.
 
 pub(crate) mod sockopt;
 pub(crate) mod uring;

@@ -91,7 +91,7 @@ fn certificates_are_checked_on_both_sides() {
         return;
     }
     let (ours, theirs) = (Authority::new(), Authority::called("another authority"));
-    // The server's certificate and the client's, the authority that each trusts, and the side that refuses.
+    // The server's certificate and the client's, the authority that each trusts, and the refusing side.
     let cases = [
         (ours.options("server", &ours), theirs.options("client", &ours), [Some("UnknownIssuer"), None]),
         (theirs.options("server", &ours), ours.options("client", &ours), [None, Some("UnknownIssuer")]),

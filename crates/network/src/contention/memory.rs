@@ -33,7 +33,7 @@ impl SwitchMemory {
         let framing = network.framing;
         let stored = u64::from(network.frame_bytes);
         let frame = stored - u64::from(framing.stored_bytes) + u64::from(framing.link_bytes);
-        // A full frame has the most bytes on the wire that count for the bytes that it takes in the memory.
+        // A full frame has the most bytes on the wire for the bytes that it takes in the memory.
         let wire = |stored_bytes: Bytes| {
             (u128::from(stored_bytes.get()) * u128::from(frame)).div_ceil(u128::from(stored))
         };

@@ -3,7 +3,7 @@
 //! If all answers to a collector pass one ring, its token bucket limits them. In any time `t` it lets `rate × t` bytes pass, and at
 //! most one burst and one frame beyond these. A server of that rate behind the ring would hold no more than the burst and the frame.
 //! So it would pass each byte at most `ahead` later, the time of these bytes at the rate. That is a preemptive schedule of the jobs
-//! on a machine of that rate. Each job ends there at most `ahead` later than in the network.
+//! on a link machine of that rate. Each job ends there at most `ahead` later than in the network.
 
 use fanin_units::{Bytes, Duration, Rate};
 

@@ -6,7 +6,7 @@ use fanin_dataflow::{AuditError, L1Id, Outcome};
 
 use crate::journal::JournalError;
 
-/// Maximum number of findings that an audit prints, and of events that one finding names.
+/// Maximum number of findings that an audit prints, and of events in one finding.
 pub(super) const SHOWN_MAX: usize = 10;
 
 /// Violation of a guarantee that the audit found.
@@ -67,7 +67,7 @@ pub enum Finding {
     /// The supervisor's machine was booted again under a journal that is not synchronised. The lines before may be gone, and
     /// their L1 IDs may belong to two events each.
     #[error(
-        "{}: the machine was booted again, and `live.journal_sync` was false: assignments may be gone, and their \
+        "{}: the machine was rebooted, and `live.journal_sync` was false: assignments may be gone, and their \
          L1 IDs assigned again",
         path.display()
     )]

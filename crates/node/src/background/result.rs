@@ -1,4 +1,4 @@
-//! The files that the processes of background traffic write, and the figures that are computed from them.
+//! The files that the processes of background traffic write, and the figures computed from them.
 
 use std::fs;
 use std::path::Path;

@@ -90,7 +90,7 @@ fn accept(stream: TcpStream, transfers: &Arc<Mutex<Vec<(u64, u64)>>>) -> io::Res
     stream.set_read_timeout(Some(GREETING_MAX))?;
     let mut greeting = [0; HEADER_BYTES];
     (&stream).read_exact(&mut greeting)?;
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "it is no background connection");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "it is not a background connection");
     let connection = decode_greeting(&greeting).ok_or_else(wrong)?;
     stream.set_read_timeout(None)?;
     let (reading, bytes) = (stream.try_clone()?, Arc::new(AtomicU64::new(0)));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{BackgroundSource, Transfer, background_seed};
-use fanin_scenario::machines;
+use fanin_scenario::role_configs;
 
 use super::config::{BackgroundSystem, SourceConnection, source_hosts};
 use super::error::BackgroundError;
@@ -127,7 +127,7 @@ fn drive(
     // With the default slack of 50 us, transfers would begin late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let scenario = &system.scenario;
-    let traffic = machines::background(scenario).expect("a source has traffic");
+    let traffic = role_configs::background(scenario).expect("a source has traffic");
     let seed = background_seed(scenario.run.seed, readout.into(), one.pair.collector, one.pair.number);
     let mut source = BackgroundSource::new(traffic, seed);
     source.handle_connected(clock.now());

@@ -11,7 +11,7 @@ use fanin_dataflow::{
     Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, Peer, Purpose, SeedOwner, stream_seed,
 };
 use fanin_message::clamp_window;
-use fanin_scenario::machines;
+use fanin_scenario::role_configs;
 use fanin_units::{Bytes, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -71,7 +71,7 @@ impl Connections {
         let aggregator = Aggregator::new(AggregatorConfig {
             stall_limit: Some(scenario.run.stall_limit),
             seed: stream_seed(scenario.run.seed, SeedOwner::Collector, 0, Purpose::Role),
-            ..machines::aggregator(scenario)
+            ..role_configs::aggregator(scenario)
         })?;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot_wait)?;
         let windows = AdvertisedWindows::new(scenario);

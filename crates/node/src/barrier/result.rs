@@ -1,4 +1,4 @@
-//! The files that the processes of a barrier workload write, and the figures that are computed from them.
+//! The files that the processes of a barrier workload write, and the figures computed from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fanin_report::{EventOutcome, EventRow, FlowRow, TcpFigures, WindowRow};
-use fanin_scenario::{Scenario, machines};
+use fanin_scenario::{Scenario, role_configs};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,7 @@ pub struct BarrierResult {
 pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, BarrierError> {
     let rounds: AggregatorResult = read(&folder.join(AGGREGATOR_FILE))?;
     let senders = scenario.workload.senders;
-    let block = machines::request_size(scenario).block(senders).get();
+    let block = role_configs::request_size(scenario).block(senders).get();
     let mut timeouts: BTreeMap<u64, u64> = BTreeMap::new();
     let mut flows = Vec::new();
     for index in 0..u64::from(senders) {

@@ -12,7 +12,7 @@ use fanin_dataflow::{
     BarrierMessage, BarrierSender, BarrierSenderConfig, Peer, Purpose, SeedOwner, stream_seed,
 };
 use fanin_message::{CallerRates, SharedKey};
-use fanin_scenario::machines;
+use fanin_scenario::role_configs;
 
 use super::config::BarrierSystem;
 use super::counts::TcpCounts;
@@ -182,7 +182,7 @@ fn serve(
     let (scenario, clock) = (&system.scenario, ProcessClock::start());
     let config = BarrierSenderConfig {
         seed: stream_seed(scenario.run.seed, SeedOwner::Readout, index.into(), Purpose::Role),
-        ..machines::barrier_sender(scenario, index.into())
+        ..role_configs::barrier_sender(scenario, index.into())
     };
     let answer = config.answer;
     let mut sender = BarrierSender::new(config);

@@ -363,7 +363,7 @@ impl System {
         [Peer::Supervisor].into_iter().chain(standby).collect()
     }
 
-    /// Returns host and port of a process that listens; `None` for collectors and for processes that the system lacks.
+    /// Returns host and port of a process that listens; `None` for collectors and for processes not in the system.
     pub fn address(&self, peer: Peer) -> Option<&str> {
         match peer {
             Peer::Supervisor => Some(&self.supervisor),

@@ -91,18 +91,15 @@ pub(super) fn format(record: &EventRecord, data: u64, out: &mut String) {
 /// Parses the line of a record, without its newline.
 pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let mut words = line.split(' ');
-    let mut next = || words.next().ok_or("it has too few words");
+    let mut next = || words.next().ok_or("it has too few fields");
     fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {
-        word.parse().map_err(|_| "a word is no number that can stand there")
+        word.parse().map_err(|_| "a field is not a number, or is out of range")
     }
     fn time(word: &str) -> Result<Instant, &'static str> {
         number(word).map(Instant::new)
     }
     fn one_of<T: Copy>(all: &[(T, &str)], word: &str) -> Result<T, &'static str> {
-        all.iter()
-            .find(|(_, name)| *name == word)
-            .map(|(one, _)| *one)
-            .ok_or("a word is none of those that can stand there")
+        all.iter().find(|(_, name)| *name == word).map(|(one, _)| *one).ok_or("a field has an unknown value")
     }
     let flag = |word: &str| number::<u8>(word).map(|flag| flag != 0);
     let at = time(next()?)?;
@@ -167,10 +164,10 @@ pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
         "stand-ins" => EventStep::StandIns { fragments: number(next()?)? },
         "deleted" => EventStep::Deleted,
         "timed-out" => EventStep::TimedOut { times: number(next()?)? },
-        _ => return Err("it records something unknown"),
+        _ => return Err("its kind is unknown"),
     };
     if words.next().is_some() {
-        return Err("it has too many words");
+        return Err("it has too many fields");
     }
     Ok(JournalLine { record: EventRecord { at, event, step }, data })
 }

@@ -14,7 +14,7 @@ pub const PROCESSES_MAX: u64 = 512;
 pub enum LaunchError {
     /// The scenario has more than [`PROCESSES_MAX`] processes.
     #[error(
-        "the scenario has {count} processes, and one machine is asked for {PROCESSES_MAX} at most; \
+        "the scenario has {count} processes; one machine runs at most {PROCESSES_MAX}: \
          use fewer hosts, or `live.processors=\"timers\"`"
     )]
     TooMany {
@@ -32,7 +32,7 @@ pub enum LaunchError {
     },
     /// Another run uses the folder.
     #[error(
-        "another run works in {}; wait for its end, or choose another folder with --out",
+        "another run is using {}; wait until it ends, or choose another folder with --out",
         path.display()
     )]
     InUse {
@@ -40,7 +40,7 @@ pub enum LaunchError {
         path: PathBuf,
     },
     /// A process of the system runs.
-    #[error("a process holds {}; stop all processes, supervisor first", path.display())]
+    #[error("a process is using {}; stop all processes, the supervisor first", path.display())]
     Runs {
         /// Path of the lock that the process holds.
         path: PathBuf,

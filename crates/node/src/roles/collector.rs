@@ -263,8 +263,8 @@ impl RoleNode for CollectorNode {
         };
         let answers = self.collector.counters().answers;
         self.collector.handle_message(now, peer, message)?;
-        // Not every answer is part of its event: some are to reminders, to requests that were repeated, or to events that were
-        // given up.
+        // Not every answer is part of its event: some are to reminders, to repeated requests, or to events that were given
+        // up.
         let is_counted = self.collector.counters().answers > answers;
         if let Some((event, readout, bytes)) = answer.filter(|_| is_counted) {
             if let Some(data) = self.data.get_mut(&event) {

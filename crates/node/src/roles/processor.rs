@@ -63,15 +63,14 @@ pub fn check(scenario: &Scenario, folder: &Path) -> Result<(), ProcessError> {
         std::env::split_paths(&paths).any(|path| can_run(&path.join(program)))
     };
     if !found {
-        let place =
-            if program.contains('/') { "there is no program there" } else { "PATH has no such program" };
+        let problem = if program.contains('/') { "no executable file" } else { "not found in PATH" };
         return wrong(format!(
-            "`live.processor` begins with {program:?}, and {place}; write a command, such as [\"python3\", \"choose.py\"]"
+            "`live.processor`: cannot run {program:?}: {problem}; give a command, such as [\"python3\", \"choose.py\"]"
         ));
     }
     match arguments.iter().find(|argument| argument.ends_with(".py") && !folder.join(argument).is_file()) {
         Some(absent) => wrong(format!(
-            "`live.processor` names {absent:?}, and there is no such file in {}",
+            "`live.processor`: no file {absent:?} in {}",
             if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
         )),
         None => Ok(()),
@@ -96,7 +95,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
         return Err(ProcessError::Own { failure: "cannot run live.processor", error });
     }
     let scenario = system.scenario();
-    let steps = fanin_scenario::machines::steps(scenario, scenario.readout.hosts.into());
+    let steps = fanin_scenario::role_configs::steps(scenario, scenario.readout.hosts.into());
     let seed = scenario.run.seed;
     Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
@@ -139,10 +138,10 @@ mod tests {
         assert_eq!(checked(r#"["sh", "-c", "true"]"#, ""), Ok(()));
         assert_eq!(checked(r#"["/bin/sh"]"#, "elsewhere"), Ok(()));
         let text = checked(r#"["phyton3", "choose.py"]"#, "").unwrap_err();
-        assert!(text.contains("begins with \"phyton3\", and PATH has no such program"), "{text}");
+        assert!(text.contains("cannot run \"phyton3\": not found in PATH"), "{text}");
         let text = checked(r#"["./choose"]"#, "/tmp").unwrap_err();
-        assert!(text.contains("\"./choose\", and there is no program there"), "{text}");
+        assert!(text.contains("cannot run \"./choose\": no executable file"), "{text}");
         let text = checked(r#"["sh", "no such.py"]"#, "").unwrap_err();
-        assert!(text.contains("names \"no such.py\", and there is no such file in ."), "{text}");
+        assert!(text.contains("no file \"no such.py\" in ."), "{text}");
     }
 }

@@ -49,7 +49,7 @@ impl Vote {
             let text = String::from_utf8_lossy(&machine.read(&path).map_err(own)?).into_owned();
             let invalid = || {
                 ProcessError::Settings(format!(
-                    "{} is no vote of a readout; without the file, this readout votes again after two further terms",
+                    "{} is not a vote of a readout; without the file, this readout votes again after two further terms",
                     path.display()
                 ))
             };

@@ -4,7 +4,7 @@ use fanin_dataflow::{
     CollectorConfig, LoggerConfig, Purpose, ReadoutConfig, SeedOwner, SupervisorConfig, UnitModel,
     WriteModel, stream_seed,
 };
-use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines};
+use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, role_configs};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::data::Data;
@@ -60,7 +60,7 @@ pub fn supervisor(
     scenario: &Scenario,
     resumed: Option<Instant>,
 ) -> Result<SupervisorConfig<Data>, ProcessError> {
-    let config = machines::supervisor(scenario)?;
+    let config = role_configs::supervisor(scenario)?;
     Ok(SupervisorConfig {
         start: resumed.unwrap_or(Instant::START),
         // A supervisor that continues does not wait for all units before it assigns events.
@@ -75,7 +75,7 @@ pub fn supervisor(
 
 /// Returns the configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
-    ReadoutConfig { seed: seed(scenario, SeedOwner::Readout, place), ..machines::readout(scenario) }
+    ReadoutConfig { seed: seed(scenario, SeedOwner::Readout, place), ..role_configs::readout(scenario) }
 }
 
 /// Returns the configuration of a collector. `fragments` has the number of fragments that each readout serves.
@@ -88,7 +88,7 @@ pub fn collector(
     fragments: Vec<u16>,
 ) -> Result<CollectorConfig, ProcessError> {
     let live = &scenario.live;
-    let config = machines::collector(scenario, u64::from(place), fragments)?;
+    let config = role_configs::collector(scenario, u64::from(place), fragments)?;
     let some = |time: Duration| (!time.is_zero()).then_some(time);
     let (model, processor_timeout) = match (live.processors, config.model) {
         (Processors::Processes, UnitModel::Steps(steps)) => {
@@ -105,7 +105,7 @@ pub fn collector(
         processor_timeout,
         logger_timeout: some(live.logger_timeout),
         event_max: Some(Bytes::new(EVENT_BYTES_MAX)),
-        shipping_max: machines::small("live.shipping_max", u64::from(live.shipping_max))?,
+        shipping_max: role_configs::small("live.shipping_max", u64::from(live.shipping_max))?,
         seed: seed(scenario, SeedOwner::Collector, place),
         ..config
     })

@@ -16,7 +16,7 @@ use crate::succession::identity_path;
 pub struct SupervisorNode {
     supervisor: Supervisor<Data>,
     proofs: AssignmentProofs,
-    /// The most events that may have been taken from a collector, and that it may still finish.
+    /// The most events taken from a collector that it may still finish.
     taken_max: usize,
 }
 
@@ -123,7 +123,7 @@ impl RoleNode for SupervisorNode {
 
     fn checkpoint(&self) -> String {
         let supervisor = &self.supervisor;
-        // An event that waits for its next assignment is resumed at a collector that does not name it, and waits again.
+        // An event that waits for its next assignment is resumed at a collector not naming it, and waits again.
         let outstanding = supervisor.outstanding().map(|(event, collector)| (event, collector.unwrap_or(0)));
         let work = Resume {
             next: Some(supervisor.next_event()),

@@ -6,8 +6,8 @@
 //! leads alone only after a term without a partner was decided. The partner takes over only after such a term of its own
 //! was decided. Only one value of a term can be decided. Therefore
 //!
-//! - a supervisor that takes over has every record that was acted upon;
-//! - a supervisor that was replaced cannot act on further records, even if it does not know that it was replaced.
+//! - a supervisor that takes over has every record acted upon;
+//! - a replaced supervisor cannot act on further records, even if it does not know that it was replaced.
 //!
 //! A log has an identity, which is chosen when the log is begun. A pairing names the identity of the partner's log. A
 //! standby that lost its disk has a log with another identity, and cannot take over.

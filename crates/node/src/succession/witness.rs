@@ -35,7 +35,7 @@ impl Witness {
             _ => return None,
         };
         if known.term > self.known.term {
-            // A witness that did not vote for the first term that it learns may have voted in an earlier incarnation.
+            // A witness without a vote for the first term that it learns may have voted in an earlier incarnation.
             if self.known.term == 0 && self.accepted.is_none_or(|(_, value)| value != *known) {
                 self.votes_from = u64::MAX;
             }

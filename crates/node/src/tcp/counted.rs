@@ -42,7 +42,7 @@ pub enum CountedError {
         error: io::Error,
     },
     /// A line is invalid.
-    #[error("{}, line {line}: not a line of TCP's counts: {text:?}", path.display())]
+    #[error("{}, line {line}: {text:?} is not a line of TCP counts", path.display())]
     Line {
         /// Path of the file.
         path: PathBuf,
@@ -198,7 +198,7 @@ impl Counted {
         }
     }
 
-    /// Returns lines for a terminal: the settings that are not in force, and the number of processes that were cut short.
+    /// Returns lines for a terminal: the settings that are not in force, and the number of processes cut short.
     pub fn notes(&self, fitted: &Fitted) -> String {
         let mut text = String::new();
         if !fitted.unmet.is_empty() {

@@ -38,7 +38,7 @@ pub enum ProcessorError {
     NoCommonVersion(NoCommonVersion),
     /// The collector ended the connection in place of its greeting.
     #[error(
-        "the collector at {} refused the processor: it expects no unit of this number, or ends",
+        "the collector at {} refused the processor: it expects no unit with this number, or is stopping",
         path.display()
     )]
     Refused {
@@ -93,7 +93,7 @@ fn check_answer(answer: &UnitFrame, path: &Path) -> Result<(), ProcessorError> {
     let peer_versions = peer_versions.ok_or(ProcessorError::Protocol("no valid greeting"))?;
     match (answer.kind, VERSIONS.common(peer_versions)) {
         (HELLO, Some(_)) => Ok(()),
-        (_, Some(_)) => Err(ProcessorError::Protocol("a refusal of versions that it speaks")),
+        (_, Some(_)) => Err(ProcessorError::Protocol("a refusal of a version that it speaks")),
         (_, None) => Err(ProcessorError::NoCommonVersion(NoCommonVersion {
             name: "processor".into(),
             versions: VERSIONS,

@@ -232,7 +232,7 @@ fn accept(listener: &UnixListener, name: &str, desks: &[Desk], stopping: &Atomic
             tracing::warn!(
                 unit = frame.first,
                 pid = frame.second,
-                "rejected a unit: no unit of this number is expected"
+                "rejected a unit: no unit with this number is expected"
             );
             continue;
         };
@@ -255,7 +255,7 @@ fn is_of_this_user(stream: &UnixStream) -> bool {
             let (theirs, ours) = (peer.uid.as_raw(), geteuid().as_raw());
             format!("it belongs to user {theirs}, and only users {ours} and 0 may connect")
         }
-        Err(error) => format!("the kernel does not say whose it is: {error}"),
+        Err(error) => format!("cannot get its user from the kernel: {error}"),
     };
     tracing::warn!(reason = refused, "rejected a unit");
     false
@@ -265,7 +265,7 @@ fn is_of_this_user(stream: &UnixStream) -> bool {
 /// sides log.
 fn common_version(stream: &UnixStream, frame: &UnitFrame, name: &str) -> Option<u16> {
     if frame.kind != HELLO {
-        tracing::warn!(kind = frame.kind, "rejected a unit: its first message is no greeting");
+        tracing::warn!(kind = frame.kind, "rejected a unit: its first message is not a greeting");
         return None;
     }
     let versions = frame.versions();
@@ -320,7 +320,7 @@ impl UnitThread {
                 None => None,
                 Some(Ok(child)) => Some(child),
                 Some(Err(error)) => {
-                    tracing::error!(unit = self.unit, %error, "the unit's process cannot be started");
+                    tracing::error!(unit = self.unit, %error, "cannot start the unit's process");
                     self.rest(&mut pause);
                     continue;
                 }

@@ -19,9 +19,7 @@ pub enum WireError {
         error: SocketError,
     },
     /// The name of the process's host does not resolve.
-    #[error(
-        "cannot listen at {address}, whose name has no address: {error}; `listen` names one for this host"
-    )]
+    #[error("cannot listen at {address}: {error}; name an address of this host with `listen`")]
     Resolve {
         /// Host and port from the system's file.
         address: String,

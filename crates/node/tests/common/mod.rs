@@ -52,7 +52,7 @@ const SETTINGS: &[&str] = &[
 #[derive(Default)]
 pub struct Limited {
     pub loopback: Loopback,
-    /// A limit to the size of files that the first logger can write: a disk that is full for it.
+    /// A limit to the size of files of the first logger: a disk that is full for it.
     pub file_kib: Option<u32>,
     /// The same for the first readout, which writes its journal.
     pub journal_kib: Option<u32>,

@@ -43,7 +43,7 @@ pub struct Pair {
     pub children: Vec<(Role, u16, Child)>,
     /// The program of processes that are started.
     pub program: PathBuf,
-    /// Versions of messages that processes speak; empty for a program that does not have this option.
+    /// Versions of messages that processes speak; empty for a program without this option.
     pub versions: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Credits: a fixed number of fragments that a collector may have outstanding.
 
-use fanin_scenario::{Scenario, machines};
+use fanin_scenario::{Scenario, role_configs};
 use fanin_units::Packets;
 
 use super::planned::{PlannedTechnique, WarningFigures};
@@ -14,7 +14,7 @@ pub(super) const TECHNIQUE: PlannedTechnique =
 
 /// Returns the credits of a collector; `None` if the scenario uses none.
 fn credits(s: &Scenario) -> Option<u64> {
-    machines::credits(s).map(u64::from)
+    role_configs::credits(s).map(u64::from)
 }
 
 fn outstanding_max(s: &Scenario, system: &SystemFigures) -> Option<u64> {

@@ -26,7 +26,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Compares a port with the reference; each ring holds `frames_max` frames. `port` makes a step with the frame of the
-/// given number. It returns the number of the frame that was admitted or that departed.
+/// given number. It returns the number of the admitted or departed frame.
 pub(super) fn compare(
     longest_first: bool,
     frames_max: usize,

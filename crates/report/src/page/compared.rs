@@ -99,7 +99,7 @@ fn queues(left: &[QueueRow], right: &[QueueRow]) -> Vec<(Arc<str>, [u64; 2])> {
     both
 }
 
-/// Compares the times at a thousand ranks: percentage of ranks that agree, and the first rank that does not.
+/// Compares the times at a thousand ranks: percentage of ranks that agree, and the first other one.
 fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
     const RANKS: usize = 1000;
     let (left, right) = (plots::times_ms(left), plots::times_ms(right));
@@ -189,8 +189,8 @@ pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Valu
         let _ = writeln!(
             out,
             "<p class=\"note\">The goals are those of the validation set. Incast means that full buffers \
-             dropped frames and that the mean is more than 5 % above the ideal. The mean is judged where neither \
-             side has it, goodput where both have.</p>"
+             dropped frames, with a mean more than 5 % above the ideal. The mean is judged where neither side \
+             has it, goodput where both have.</p>"
         );
     }
     out.push_str("</section>\n");

@@ -8,8 +8,8 @@ use crate::RunResult;
 /// A setting with every result's value.
 type LeadingSetting = (String, Vec<Option<String>>);
 
-/// Returns the settings that span a page's charts, and those that follow one of them. A setting follows another if one is a
-/// monotonic function of the other. The pairs of their values are then a line, not a plane.
+/// Returns the settings that span a page's charts, and the ones following one of them. A setting follows another if one is
+/// a monotonic function of the other. The pairs of their values are then a line, not a plane.
 pub(super) fn leading_and_following(results: &[RunResult]) -> (Vec<LeadingSetting>, Vec<(String, String)>) {
     let mut leading: Vec<LeadingSetting> = Vec::new();
     let mut following = Vec::new();

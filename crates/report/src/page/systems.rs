@@ -12,7 +12,7 @@ use super::markup::{self, escape, figure};
 use super::plots::swatch_of;
 use crate::RunResult;
 
-/// Returns the settings of [`SETTINGS`] that the scenario has and that have an effect, by their dotted names.
+/// Returns the settings of [`SETTINGS`] with an effect in the scenario, by their dotted names.
 pub(super) fn settings(result: &RunResult) -> Map<String, Value> {
     let Some(table) = result.scenario_toml.as_ref().and_then(|text| text.parse::<toml::Table>().ok()) else {
         return Map::new();

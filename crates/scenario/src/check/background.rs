@@ -4,7 +4,7 @@ use fanin_dataflow::BackgroundTraffic;
 use fanin_units::{Bytes, Duration, Ratio};
 
 use super::ScenarioCheck;
-use crate::machines;
+use crate::role_configs;
 use crate::types::*;
 
 /// The most connections to a collector.
@@ -70,7 +70,8 @@ impl ScenarioCheck<'_> {
             let help = "give at most 3; 2 is a heavy tail already".to_owned();
             self.fail("background.transfer_sigma", message, "above 3", None, help);
         }
-        let Some(BackgroundTraffic::Transfers { interval, .. }) = machines::background(self.scenario) else {
+        let Some(BackgroundTraffic::Transfers { interval, .. }) = role_configs::background(self.scenario)
+        else {
             return;
         };
         let second = Duration::from_secs(1).get();

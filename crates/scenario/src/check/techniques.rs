@@ -165,7 +165,7 @@ impl ScenarioCheck<'_> {
     pub(super) fn slot(&mut self) {
         let s = self.scenario;
         let slot = s.shaping.barrel_shifter.slot;
-        let Some(shortest) = s.readout.link.rate.checked_time_to_send(s.full_frame()) else { return };
+        let Some(shortest) = s.readout.link.rate.checked_time_to_send(s.full_frame_wire()) else { return };
         let by_clock = s.shaping.barrel_shifter.barrier == Barrier::Clock;
         if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && !slot.is_zero() && slot < shortest
         {

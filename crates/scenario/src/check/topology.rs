@@ -1,4 +1,4 @@
-//! Settings that a topology refuses: one function for each topology that refuses settings.
+//! Settings that a topology refuses: one function for each topology with such settings.
 
 use super::ScenarioCheck;
 use crate::types::*;

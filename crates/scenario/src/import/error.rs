@@ -51,7 +51,7 @@ impl std::fmt::Display for ImportError {
                 write!(out, "{place}: {why}; docs/howto/import.md shows the topologies that a scenario has")
             }
             Self::UnknownSection(name) => {
-                write!(out, "`{name}` is no section of switches; they are {}", SECTIONS.join(", "))
+                write!(out, "`{name}` is not a section of switches; the sections are {}", SECTIONS.join(", "))
             }
         }
     }

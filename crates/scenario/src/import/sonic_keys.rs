@@ -11,7 +11,7 @@ use crate::de::nearest;
 /// Keys of one table.
 struct TableKeys {
     table: &'static str,
-    /// Keys that are read, or that the reader refuses with a reason of their own.
+    /// Keys that are read, or refused with a reason of their own.
     read: &'static [&'static str],
     /// Keys of SONiC that are not read, because they do not affect the imported settings.
     unread: &'static [&'static str],

@@ -133,7 +133,7 @@ impl Scenario {
 
     /// Returns the bytes of a full segment's frame on the wire. A full segment has as many bytes of payload and options as
     /// `transport.mss`.
-    pub fn full_frame(&self) -> Bytes {
+    pub fn full_frame_wire(&self) -> Bytes {
         let mss = u32::try_from(self.transport.mss.get()).unwrap_or(u32::MAX);
         let packet = mss.saturating_add(wire::IP_TCP_HEADERS).min(u32::MAX >> 1);
         Bytes::new(self.network.framing.frame_overhead().wire_bytes(packet).into())

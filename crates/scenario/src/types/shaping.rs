@@ -29,7 +29,7 @@ impl ShapingMethod {
     }
 }
 
-/// Defaults that follow from another key: that key, its value (`None`: any), the key that follows with its value, and the
+/// Defaults that follow from another key: its name and value (`None`: any), the following key with its value, and the
 /// reason.
 pub(crate) const FOLLOWS: &[(&str, Option<&str>, &str, &str, &str)] = &[
     ("shaping.credits", None, "shaping.method", "credits", "because shaping.credits is set"),
@@ -108,7 +108,7 @@ pub struct BarrelShifterSettings {
     /// Events that a pair of hosts may transfer in one phase.
     #[schemars(range(min = 1, max = 1024))]
     pub events: u32,
-    /// Time that a barrier waits for a host; a host that takes longer counts as dead, and its phases stay empty.
+    /// Time that a barrier waits for a host; a slower host counts as dead, and its phases stay empty.
     pub timeout: Duration,
     /// Readouts that fail, by number.
     pub failed_readouts: Vec<u32>,

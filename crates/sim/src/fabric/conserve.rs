@@ -19,9 +19,9 @@ impl Fabric {
         self.frames(schedule).map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
     }
 
-    /// Asserts that no link carried more than its rate and that each port kept its order. Every segment's place must be either
-    /// used once or free. Every account of every queue must add up to the frames in the queue. `elsewhere` segments were taken
-    /// and not sent yet.
+    /// Asserts that no link carried more than its rate, and each port kept its order. Every segment's place must be either
+    /// used once or free. Every account of every queue must add up to the frames in the queue. `elsewhere` segments were
+    /// taken and not sent yet.
     pub(crate) fn assert_conserved(&mut self, schedule: &Schedule, now: u64, elsewhere: usize) {
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.assert_conserved(now, index);

@@ -232,7 +232,7 @@ impl LinkState {
         self.wire_bytes - self.frames().map(|parcel| u64::from(parcel.wire_bytes())).sum::<u64>()
     }
 
-    /// Asserts that the link carried no more than its rate, and that no frame overtook another.
+    /// Asserts that the link carried no more than its rate, and kept the order of its frames.
     pub(super) fn assert_conserved(&self, index: usize) {
         let carried = self.rate.bytes_in(Duration::new(self.free_at)).get();
         assert!(

@@ -151,7 +151,7 @@ impl Port {
         }
     }
 
-    /// Asserts that the link kept its rate and order, and that the queue's own accounts add up.
+    /// Asserts that the link kept its rate and order, and the queue's own accounts add up.
     pub(super) fn assert_conserved(&mut self, now: u64, index: usize) {
         self.link.assert_conserved(index);
         match &mut self.queue {

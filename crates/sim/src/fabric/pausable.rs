@@ -20,11 +20,11 @@ pub(crate) struct PauseFigures {
     pub(crate) pauses: u64,
     pub(crate) resumes: u64,
     /// Ports of hosts and of switches that were paused at least once.
-    pub(crate) hosts_paused: u64,
-    pub(crate) switch_ports_paused: u64,
-    /// The longest single pause, and the longest total pause of one port, in picoseconds.
-    pub(crate) longest: u64,
-    pub(crate) paused_most: u64,
+    pub(crate) hosts_stopped: u64,
+    pub(crate) switch_ports_stopped: u64,
+    /// The longest single pause in milliseconds, and the largest share of the time for which one port was paused.
+    pub(crate) stop_ms_max: f64,
+    pub(crate) stopped_share_max: f64,
     /// Number of ports with a single pause of a tenth of a second or longer.
     pub(crate) storms: u64,
     /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
@@ -144,10 +144,11 @@ impl PausableOutput {
     pub(super) fn add_to(&self, figures: &mut PauseFigures, is_host: bool, now: u64) {
         let open = self.paused_for(now).unwrap_or(0);
         let longest = self.longest.max(open);
-        let ports = if is_host { &mut figures.hosts_paused } else { &mut figures.switch_ports_paused };
+        let ports = if is_host { &mut figures.hosts_stopped } else { &mut figures.switch_ports_stopped };
         *ports += u64::from(self.pauses > 0);
-        figures.longest = figures.longest.max(longest);
-        figures.paused_most = figures.paused_most.max(self.paused_total + open);
+        figures.stop_ms_max = figures.stop_ms_max.max(longest as f64 / 1e9);
+        let share = (self.paused_total + open) as f64 / now.max(1) as f64;
+        figures.stopped_share_max = figures.stopped_share_max.max(share);
         figures.storms += u64::from(longest >= STORM);
     }
 

@@ -6,7 +6,7 @@ use fanin_dataflow::{BackgroundHost, BackgroundSource, Transfer, background_seed
 use fanin_network::{CollectionWork, Connection, Roles, background_connections, background_pairs};
 use fanin_recording::{CollectedEvent, CompletedTransfer};
 use fanin_report::{EventRow, Span, Summary, SystemLevels};
-use fanin_scenario::{Scenario, machines};
+use fanin_scenario::{Scenario, role_configs};
 use fanin_units::Instant;
 
 use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload};
@@ -49,7 +49,7 @@ macro_rules! pass_on {
 impl<W: MeasuredWorkload> WithBackground<W> {
     /// Adds the background traffic of a scenario to its workload. Returns the workload itself if the scenario has none.
     pub(crate) fn new(own: W, scenario: &Scenario, roles: &Roles, seed: u64) -> Result<Self, W> {
-        let Some(traffic) = machines::background(scenario) else { return Err(own) };
+        let Some(traffic) = role_configs::background(scenario) else { return Err(own) };
         let connections = background_connections(scenario, roles);
         let mut sources: Vec<BackgroundHost> = (0..own.hosts()).map(|_| BackgroundHost::default()).collect();
         for (connection, pair) in (0..).zip(background_pairs(scenario, roles)) {

@@ -6,7 +6,7 @@ use fanin_dataflow::{
 };
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
-use fanin_scenario::{Scenario, machines};
+use fanin_scenario::{Scenario, role_configs};
 use fanin_units::{Duration, Instant};
 
 use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
@@ -31,7 +31,7 @@ struct Round {
 pub(crate) struct BarrierWorkload {
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
-    /// Longest duration of a round that is not late; zero means that no round is late.
+    /// Longest duration of a round that is not late; zero means no limit.
     deadline: Duration,
     /// Retransmission timeouts in the round in progress.
     timeouts: u64,
@@ -54,14 +54,14 @@ impl BarrierWorkload {
         // The run itself ends a workload that stalls, because the run sees packets, too.
         let config = AggregatorConfig {
             seed: stream_seed(run, SeedOwner::Collector, 0, Purpose::Role),
-            ..machines::aggregator(scenario)
+            ..role_configs::aggregator(scenario)
         };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
         let sender = |sender: u32| {
             BarrierSender::new(BarrierSenderConfig {
                 seed: stream_seed(run, SeedOwner::Readout, sender.into(), Purpose::Role),
-                ..machines::barrier_sender(scenario, sender)
+                ..role_configs::barrier_sender(scenario, sender)
             })
         };
         let round = Collection::round(scenario, network, roles)?;

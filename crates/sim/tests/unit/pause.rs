@@ -170,7 +170,7 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
         assert_eq!(dropped == 0, spare == headroom, "{xoff} {spare} {dropped}");
         let figures = fabric.pause_figures(1).unwrap();
         assert!(figures.input_bytes_max <= xoff + headroom && figures.input_bytes_max > xoff);
-        assert_eq!((figures.hosts_paused, figures.switch_ports_paused), (5, 0));
+        assert_eq!((figures.hosts_stopped, figures.switch_ports_stopped), (5, 0));
         assert_eq!(figures.pauses, figures.resumes);
     }
 }

@@ -28,8 +28,8 @@ struct Results {
     timeouts: u64,
     /// Background transfers that have arrived.
     transfers: Vec<CompletedTransfer>,
-    /// Figures of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the longest pause, the longest
-    /// total pause of a port, and the high-water mark of the ingress occupancy.
+    /// Figures of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the bits of the longest pause and
+    /// of the largest share of a port, and the high-water mark of the ingress occupancy.
     pauses: [u64; 7],
 }
 
@@ -108,10 +108,10 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
     {
         pauses[0] += figures.pauses;
         pauses[1] += figures.resumes;
-        pauses[2] += figures.hosts_paused;
-        pauses[3] += figures.switch_ports_paused;
-        pauses[4] = figures.longest.max(pauses[4]);
-        pauses[5] = figures.paused_most.max(pauses[5]);
+        pauses[2] += figures.hosts_stopped;
+        pauses[3] += figures.switch_ports_stopped;
+        pauses[4] = figures.stop_ms_max.to_bits().max(pauses[4]);
+        pauses[5] = figures.stopped_share_max.to_bits().max(pauses[5]);
         pauses[6] = figures.input_bytes_max.max(pauses[6]);
     }
     let ports = network.ports().map(port).collect();

@@ -154,7 +154,7 @@ impl<D: Driver> Device<D> {
         count.sent as f64 * 1e9 / count.elapsed_ns as f64
     }
 
-    /// The longest burst of each port at the rate of its link that loses nothing, frames (RFC 2544 section 26.4); `most` if that
+    /// The longest burst of each port without a loss, at its link's rate and in frames (RFC 2544 section 26.4); `most` if that
     /// loses nothing.
     fn back_to_back(&mut self, line_rate: f64, most: u64) -> u64 {
         let total = line_rate * self.ports as f64;

@@ -217,7 +217,7 @@ impl Picture {
                 dropped.into_iter().map(|d| ([*port, *ring, ("cause", d.cause)], d))
             })
             .collect();
-        let help = "that a queue refused, by the limit that was reached";
+        let help = "that a queue refused, by the limit reached";
         tally(
             encoder,
             "queue_dropped",

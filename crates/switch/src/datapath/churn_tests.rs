@@ -19,7 +19,7 @@ use crate::workers::{Peers, SharedCounts, Wakeup};
 
 const WORKERS: usize = 3;
 const PORTS: usize = 6;
-/// Classes of flows by UDP port: without a rule, with rules that change, and with a ring that stays.
+/// Classes of flows by UDP port: without a rule, with rules that change, and with a lasting ring.
 const CLASSES: u16 = 4;
 const PLAIN: u16 = 0;
 const STAYS: u16 = 3;

@@ -178,7 +178,7 @@ impl Stations {
         Learned::New
     }
 
-    /// Adds a station that another worker has learned; that worker has checked the port's share.
+    /// Adds a station that another worker has learned; the other worker has checked the port's share.
     pub(super) fn set(&mut self, now: Instant, station: u64, port: usize) {
         let index = self.slot(station);
         let slot = self.slots[index];

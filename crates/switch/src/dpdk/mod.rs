@@ -190,7 +190,7 @@ impl Driver for DpdkPorts {
         let Some(port) = self.ports[port] else { return 0 };
         let mut taken = 0;
         for frames in frames.chunks(CALL_MAX) {
-            // SAFETY: the slice holds that many frames, which we own; the device owns those that it takes.
+            // SAFETY: the slice has this number of frames, which we own; the device owns those that it takes.
             let now = unsafe { fanin_dpdk_transmit(port, frames.as_ptr(), frames.len() as u16) };
             taken += usize::from(now);
             if usize::from(now) < frames.len() {

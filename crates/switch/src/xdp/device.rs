@@ -85,7 +85,7 @@ impl Device {
         }
         self.is_lost = true;
         eprintln!(
-            "warning: the interface {} was deleted; its port is down until it is made again",
+            "warning: the interface {} was deleted; its port is down until it is recreated",
             self.name.to_string_lossy()
         );
         true

@@ -125,7 +125,7 @@ impl XdpPorts {
             let Some(opened) = &mut self.ports[place] else { continue };
             let lost = opened.port.replace(new, &mut self.pool, self.shift);
             let interface = &opened.recipe.interface;
-            eprintln!("the interface {interface} was made again; its port is attached");
+            eprintln!("the interface {interface} was recreated; its port is attached");
             if lost > 0 {
                 eprintln!("warning: the old {interface} took {lost} chunks of packet memory with it");
             }

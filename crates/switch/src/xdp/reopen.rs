@@ -1,4 +1,4 @@
-//! Reopens interfaces that were deleted and created again, on a thread that alone keeps the capabilities for it.
+//! Reopens interfaces that were deleted and created again, on the only thread with the capabilities for it.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -21,7 +21,7 @@
 //! | [`on_delivery`](Algorithm::on_delivery) | an ACK reports deliveries or losses | `cong_control` |
 //! | [`on_app_limited`](Algorithm::on_app_limited) | the application has too little to send | `tcp_rate_check_app_limited` |
 //!
-//! Each method is a `match` that names every algorithm, so that the compiler reports the methods that a new one lacks. The
+//! Each method is a `match` that names every algorithm, so that the compiler reports the methods missing in a new one. The
 //! [path window](CongestionWindow::limit_to_path) bounds the window of any algorithm.
 
 mod bbr;

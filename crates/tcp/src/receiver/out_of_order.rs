@@ -1,4 +1,4 @@
-//! Segments that arrived out of order, and the SACK blocks that report them (RFC 2018, RFC 2883).
+//! Segments that arrived out of order, and the SACK blocks reporting them (RFC 2018, RFC 2883).
 
 use alloc::vec::Vec;
 

@@ -63,11 +63,11 @@ pub struct M21Hosts {
 pub enum M21Error {
     /// Socket-operation programs are attached to control groups of the second version.
     #[error(
-        "no cgroup2 file system is mounted, which BPF programs for sockets are attached to: mount -t cgroup2 none DIRECTORY"
+        "no cgroup2 file system is mounted; BPF programs for sockets are attached to one: mount -t cgroup2 none DIRECTORY"
     )]
     NoCgroup,
     /// The control group cannot be opened.
-    #[error("the control group {} cannot be opened: {source}", path.display())]
+    #[error("cannot open the control group {}: {source}", path.display())]
     Cgroup {
         /// Path of the control group.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum M21Error {
     #[error(transparent)]
     Inside(#[from] InsideError),
     /// A namespace has no cookie.
-    #[error("the kernel gives no number for the network namespace {namespace} (SO_NETNS_COOKIE): {source}")]
+    #[error("cannot get the cookie of the network namespace {namespace} (SO_NETNS_COOKIE): {source}")]
     Cookie {
         /// Name of the namespace.
         namespace: String,

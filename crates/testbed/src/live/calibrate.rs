@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanin_events::sizes::{self, EventSizes};
 use fanin_node::barrier::BarrierRole;
-use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel, machines};
+use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel, role_configs};
 use fanin_units::{Bytes, Rate, Ratio};
 
 use super::{Bench, BenchError, LiveNetwork, Part};
@@ -186,7 +186,7 @@ pub fn demand(scenario: &Scenario, network: &LiveNetwork) -> f64 {
     if scenario.is_barrier() {
         return most * switches;
     }
-    let background = match machines::background(scenario) {
+    let background = match role_configs::background(scenario) {
         None => 0.0,
         Some(traffic) if traffic.has_ends() => most * scenario.background.load.as_f64(),
         Some(_) => most,
@@ -209,7 +209,7 @@ pub fn demand(scenario: &Scenario, network: &LiveNetwork) -> f64 {
 /// If the network is not the scenario's.
 pub fn least_collection_s(scenario: &Scenario, network: &LiveNetwork) -> f64 {
     let bytes = if scenario.is_barrier() {
-        machines::request_size(scenario).block(scenario.workload.senders).get() as f64
+        role_configs::request_size(scenario).block(scenario.workload.senders).get() as f64
     } else {
         answer_bytes(scenario) * network.step_parts(scenario)[0].readouts as f64
     };

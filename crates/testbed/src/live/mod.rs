@@ -51,7 +51,7 @@ pub enum LiveRefusal {
     Network(#[from] fanin_network::NetworkError),
     /// The setting needs a BPF program, and this program was built without it.
     #[error(
-        "{feature} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
+        "{feature} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which needs clang)"
     )]
     NoBpf {
         /// The setting that needs the programs.

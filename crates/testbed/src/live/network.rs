@@ -195,8 +195,7 @@ impl LiveNetwork {
         let paths = LivePaths::of(scenario, self, connections)?;
         if let Some((from, to)) = paths.wrongly_redirected(self) {
             let (from, to) = (&self.hosts[from].name, &self.hosts[to].name);
-            let needed =
-                "flows that are redirected by the port that they come in by, all or none to each destination";
+            let needed = "flows that are redirected by their input port, all or none to each destination";
             return Err(LiveRefusal::value(
                 "core.daqring.flows",
                 format!("such that {from} to {to} is not redirected, but others by its port"),

@@ -21,7 +21,7 @@ const END_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Error)]
 pub enum SwitchError {
     /// The switch cannot be started.
-    #[error("the switch {name} cannot be started: {source}")]
+    #[error("cannot start the switch {name}: {source}")]
     Spawn {
         /// The switch's name in the scenario's network.
         name: String,
@@ -67,7 +67,7 @@ impl SwitchError {
         Self::Silent { name: name.to_owned(), source: Arc::new(source) }
     }
 
-    /// Returns true for a switch that runs and does not answer in time, as on a machine that is too slow for it.
+    /// Returns true for a switch that runs and does not answer in time, for instance on a slow machine.
     pub fn is_late(&self) -> bool {
         match self {
             Self::NotReady { .. } => true,

@@ -128,10 +128,10 @@ pub struct SwitchHealth {
 }
 
 impl SwitchHealth {
-    /// Checks that every switch is still running, and that it has answered the samples until now.
+    /// Checks that every switch is still running, and has answered the samples until now.
     ///
     /// # Errors
-    /// The first switch that has ended, or that did not answer.
+    /// The first switch that has ended, or did not answer.
     pub fn check(&self) -> Result<(), SwitchError> {
         for (name, pid) in &self.switches {
             // A process that has ended and was not waited for yet is a zombie (proc_pid_stat(5)).

@@ -67,7 +67,7 @@ fn without_retry() -> ConnectionOptions {
     ConnectionOptions { backoff: None, ..ConnectionOptions::default() }
 }
 
-/// Segments that a cut link holds back arrive before those that were sent behind them, as TCP promises.
+/// Segments that a cut link holds back arrive before those sent behind them, as TCP promises.
 #[test]
 fn segments_arrive_in_order_through_a_cut() {
     let mut pair = Pair::new();

@@ -142,7 +142,7 @@ pub(super) fn end_capture(job: &Job<'_>, tap: Option<DeviceTap>) -> Result<Strin
     let (Some(file), Some(tap)) = (&job.arguments.pcap, tap) else { return Ok(String::new()) };
     let TapTotals { frames, dropped } = tap.stop()?;
     let lacks =
-        if dropped > 0 { format!("; {dropped} came too fast and are lacking") } else { String::new() };
+        if dropped > 0 { format!("; {dropped} came too fast and are missing") } else { String::new() };
     Ok(format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display()))
 }
 

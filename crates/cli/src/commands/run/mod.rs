@@ -111,7 +111,7 @@ fn choose(arguments: &Arguments) -> Result<bool, Failure> {
     }
 }
 
-/// Prints the features. A place limits those that must be there to the ones that every run in this place needs.
+/// Prints the features. With a place, the ones for every run in this place must be there.
 fn print_features(arguments: &Arguments) -> Result<(), Failure> {
     let mut is_complete = true;
     let mut text = String::new();

@@ -64,7 +64,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     });
 }
 
-/// Fills in the ports that lost frames or filled up by the samples of their queues, and the connections that waited.
+/// Fills in the ports that lost frames or filled up by the samples of their queues, and the waiting connections.
 pub(super) fn fill_ports(summary: &mut Summary, records: &Records) {
     summary.connections = fanin_report::worst_connections(&records.flows);
     if let Some(measured) = summary.measured_ps {

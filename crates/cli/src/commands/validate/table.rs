@@ -205,8 +205,8 @@ pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>
          its goal.\n\n\
          Goals of a case: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %.\n\
          The goodput of event building follows from its rate, so that its mean is held to these 25 %. The deepest queue is within\n\
-         15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
-         above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
+         15 %. Incast means that full buffers dropped frames, with a mean more than 5 % above\n\
+         the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
          Measured on {}, Linux {}{}{}. {}.{}{}\n\n",
         folder.display(),
         days.join(", "),

@@ -233,7 +233,7 @@ impl SharedLog {
                 continue;
             }
             let wrong = |why| ProcessError::Own {
-                failure: "a line of the log is no record",
+                failure: "a line of the log is not a record",
                 error: io::Error::new(io::ErrorKind::InvalidData, format!("{line}: {why}")),
             };
             self.work.take(&journal::parse(line).map_err(wrong)?.record);

@@ -55,7 +55,7 @@ pub struct PairedSupervisor {
     lead: Option<Box<SupervisorNode>>,
     /// Messages of the role whose records are not committed yet.
     fresh: VecDeque<(Peer, Message<Data>)>,
-    /// Messages of the role that wait for the partner, each with the size of the log that has its records.
+    /// Messages of the role that wait for the partner, each with the log's size behind its records.
     held: VecDeque<(u64, Peer, Message<Data>)>,
     out: VecDeque<(Peer, Message<Data>)>,
     changes: VecDeque<LogChange>,
@@ -297,7 +297,7 @@ impl PairedSupervisor {
                 }
             }
             (_, SuccessionMessage::Restart { position }) if self.has_leader => {
-                tracing::warn!(position, "begins the log anew: the leader's does not continue it");
+                tracing::warn!(position, "starts a new log: the leader's log does not continue this one");
                 self.changes.clear();
                 self.changes.push_back(LogChange::Restart(position));
                 match self.log.restart(&self.system.machine, &self.path, position) {

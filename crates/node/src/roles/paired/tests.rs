@@ -329,7 +329,7 @@ fn a_readout_that_lost_its_file_votes_again_after_two_terms_of_the_same_leader()
     assert_eq!((rig.node.known, rig.node.lead.is_some()), (alone, true));
 }
 
-/// The standby has the pairing decided that its leader began, and learns that a readout abstains. Only the leader can
+/// The standby has the pairing decided that its leader began, and learns of a readout's abstention. Only the leader can
 /// renew the term.
 #[test]
 fn a_readout_votes_again_if_the_standby_decided_the_term() {

@@ -21,9 +21,9 @@ use crate::index::EndIndex;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct DiatcpCounters {
     /// Window updates sent.
-    updates: u64,
+    window_updates: u64,
     /// Acknowledgements sent because a window was used up.
-    used_up: u64,
+    acks_at_once: u64,
 }
 
 /// The receiving hosts.
@@ -117,8 +117,8 @@ impl DiatcpTechnique {
         }
     }
 
-    /// Asserts that the senders of each host together hold its whole global window, and that each connection's window is
-    /// its share. `clamp` gives the window of an end in bytes.
+    /// Asserts that the senders of each host together hold its whole global window, each connection its share. `clamp`
+    /// gives the window of an end in bytes.
     fn assert_granted(&self, clamp: impl Fn(EndIndex) -> u32) {
         assert!(self.changed.is_empty(), "the windows of a host are not shared out");
         for (host, shares) in &self.hosts {
@@ -164,7 +164,7 @@ impl TechniqueHooks for DiatcpTechnique {
             }
         });
         larger.retain(|index| !messages.iter().any(|(sender, _)| sender == index));
-        self.counters.updates += larger.len() as u64;
+        self.counters.window_updates += larger.len() as u64;
         for index in larger {
             engine.end(index).endpoint.update_peer_window();
             engine.wake(index);
@@ -185,7 +185,7 @@ impl TechniqueHooks for DiatcpTechnique {
         let doubles = self.is_linux && 2 * end.endpoint.offered() <= u64::from(end.endpoint.window_clamp());
         if (doubles || end.endpoint.offered() < u64::from(self.mss)) && self.is_debtor(end.host, index) {
             end.endpoint.update_peer_window();
-            self.counters.used_up += 1;
+            self.counters.acks_at_once += 1;
         }
     }
 
@@ -195,11 +195,11 @@ impl TechniqueHooks for DiatcpTechnique {
     }
 
     fn figures(&self, _: &RunView<'_>) -> Option<Value> {
-        let DiatcpCounters { updates, used_up } = self.counters;
+        let DiatcpCounters { window_updates, acks_at_once } = self.counters;
         let hosts = || self.hosts.values().map(|shares| shares.counters);
         Some(json!({
-            "window_updates": updates,
-            "acks_at_once": used_up,
+            "window_updates": window_updates,
+            "acks_at_once": acks_at_once,
             "granted_segments_max": hosts().map(|counters| counters.granted_max).max().unwrap_or_default(),
             "senders_max": hosts().map(|counters| counters.senders_max).max().unwrap_or_default(),
             "answers_late": hosts().map(|counters| counters.late).sum::<u64>(),

@@ -35,15 +35,14 @@ impl TechniqueHooks for PauseTechnique {
     }
 
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
-        let now = view.engine.now();
-        let figures = view.engine.fabric.pause_figures(now)?;
+        let figures = view.engine.fabric.pause_figures(view.engine.now())?;
         Some(json!({
             "pauses": figures.pauses,
             "resumes": figures.resumes,
-            "hosts_stopped": figures.hosts_paused,
-            "switch_ports_stopped": figures.switch_ports_paused,
-            "stop_ms_max": figures.longest as f64 / 1e9,
-            "stopped_share_max": figures.paused_most as f64 / now.max(1) as f64,
+            "hosts_stopped": figures.hosts_stopped,
+            "switch_ports_stopped": figures.switch_ports_stopped,
+            "stop_ms_max": figures.stop_ms_max,
+            "stopped_share_max": figures.stopped_share_max,
             "storms": figures.storms,
             "input_bytes_max": figures.input_bytes_max,
         }))

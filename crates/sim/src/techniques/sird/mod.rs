@@ -37,7 +37,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
         return Ok(None);
     }
     if setup.captures {
-        return Err(Error::unsupported("record.capture", "a capture of SIRD's packets, which are no TCP,"));
+        return Err(Error::unsupported("record.capture", "a capture of SIRD's packets, which are not TCP,"));
     }
     let settings = &setup.scenario.transport.sird;
     let config = SirdConfig {

@@ -10,7 +10,7 @@ use fanin_dataflow::{
 use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
 use fanin_recording::{CollectedEvent, StepTimes};
 use fanin_report::{EventOutcome, EventRow, Span, Summary, SystemLevels};
-use fanin_scenario::{Scenario, WorkloadKind, machines};
+use fanin_scenario::{Scenario, WorkloadKind, role_configs};
 use fanin_units::{Bytes, Instant};
 
 use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
@@ -22,14 +22,14 @@ use crate::techniques::{
 };
 
 pub(crate) use message::BuildingMessage;
-use roles::RoleMachines;
+use roles::RoleStates;
 
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
 
 /// All roles, and their records. Hosts and connections have the numbers of [`Numbering`].
 pub(crate) struct Building {
-    machines: RoleMachines,
+    states: RoleStates,
     numbering: Numbering,
     /// Host of each end, and the role at the connection's other end.
     ends: Vec<(u32, Peer)>,
@@ -73,8 +73,10 @@ impl Building {
         run: u64,
     ) -> Result<Self, Error> {
         let (readouts, collectors) = (roles.readouts.len(), roles.collectors.len());
-        let fragments =
-            machines::small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
+        let fragments = role_configs::small(
+            "readout.fragments_per_host",
+            u64::from(scenario.readout.fragments_per_host),
+        )?;
         sizes.check(scenario)?;
         let mean = sizes.mean(scenario);
         let push = (scenario.workload.kind == WorkloadKind::Push).then(PushedAnswers::default);
@@ -87,9 +89,9 @@ impl Building {
             collectors: collectors as u32,
             answer_bytes: event.answer_bytes,
         });
-        let (excludes, keeps_fragments) = (technique.is_some(), machines::memory_matters(scenario, mean));
+        let (excludes, keeps_fragments) = (technique.is_some(), role_configs::memory_matters(scenario, mean));
         Ok(Self {
-            machines: RoleMachines::new(scenario, roles, sizes, run, excludes, fragments, keeps_fragments)?,
+            states: RoleStates::new(scenario, roles, sizes, run, excludes, fragments, keeps_fragments)?,
             numbering,
             ends: numbering.ends(),
             roles: roles.clone(),
@@ -141,13 +143,13 @@ impl Building {
             }
             _ => {}
         }
-        self.machines.handle_message(now, role, peer, message);
+        self.states.handle_message(now, role, peer, message);
     }
 
     /// Sends all messages of a role, and takes its records.
     #[inline]
     fn drain(&mut self, now: Instant, role: Peer, outbox: &mut HostOutbox<BuildingMessage>) {
-        while let Some((peer, message)) = self.machines.poll_transmit(role) {
+        while let Some((peer, message)) = self.states.poll_transmit(role) {
             let mut bytes = message.wire_bytes().get();
             if let &Message::Request { event, .. } = &message {
                 self.entry(event).1.ask(bytes);
@@ -171,7 +173,7 @@ impl Building {
                 outbox.send(self.numbering.end(role, peer), bytes, self.wrap(now, message));
             }
         }
-        while let Some(record) = self.machines.poll_record(role) {
+        while let Some(record) = self.states.poll_record(role) {
             self.note(&record, outbox);
         }
     }
@@ -198,7 +200,7 @@ impl Building {
             (Peer::Collector(_), Peer::Readout(readout), &Message::Request { tag, event, .. }) => {
                 if let Some(push) = &mut self.push {
                     if let Some(answer) = push.expect(event, readout, tag) {
-                        self.machines.handle_message(now, role, peer, answer);
+                        self.states.handle_message(now, role, peer, answer);
                         self.drain(now, role, outbox);
                     }
                     return;
@@ -222,7 +224,7 @@ impl Building {
 
     /// Sends all readouts the collector of an event.
     fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<BuildingMessage>) {
-        for readout in 0..self.machines.readouts.len() as u16 {
+        for readout in 0..self.states.readouts.len() as u16 {
             if self.roles.is_remote(collector.into(), readout.into()) {
                 let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
                 outbox.send(end, DESTINATION_BYTES, BuildingMessage::Destination { event, collector });
@@ -251,19 +253,19 @@ impl Building {
         if let Some(technique) = &mut self.technique {
             technique.on_excluded(host);
         }
-        let machines = &mut self.machines;
+        let states = &mut self.states;
         match host {
             Peer::Readout(_) => {
-                machines.supervisor.handle_closed(now, host);
-                for collector in 0..self.machines.collectors.len() as u16 {
-                    self.machines.collectors[usize::from(collector)].handle_closed(now, host);
+                states.supervisor.handle_closed(now, host);
+                for collector in 0..self.states.collectors.len() as u16 {
+                    self.states.collectors[usize::from(collector)].handle_closed(now, host);
                     self.drain(now, Peer::Collector(collector), outbox);
                 }
             }
             Peer::Collector(_) => {
-                machines.readouts.iter_mut().for_each(|readout| readout.handle_closed(now, host));
-                machines.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, host));
-                machines.supervisor.handle_closed(now, host);
+                states.readouts.iter_mut().for_each(|readout| readout.handle_closed(now, host));
+                states.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, host));
+                states.supervisor.handle_closed(now, host);
             }
             _ => unreachable!("only readouts and collectors are excluded"),
         }
@@ -353,8 +355,8 @@ impl Building {
 
     /// Hands an accepted event's fragments to all readouts, which store them.
     fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut HostOutbox<BuildingMessage>) {
-        for place in 0..self.machines.readouts.len() {
-            let readout = &mut self.machines.readouts[place];
+        for place in 0..self.states.readouts.len() {
+            let readout = &mut self.states.readouts[place];
             let bytes = readout.source_mut().event_bytes(event);
             assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
             // If that filled its memory, it sends XOFF.
@@ -380,7 +382,7 @@ impl HostWorkload for Building {
         assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
-            self.machines.handle_connected(now, self.numbering.peer(host), peer);
+            self.states.handle_connected(now, self.numbering.peer(host), peer);
         }
         for host in (0..self.hosts() as u32).filter(|&host| plays(host)) {
             self.drain(now, self.numbering.peer(host), outbox);
@@ -436,7 +438,7 @@ impl HostWorkload for Building {
         if self.has_failed(role) {
             return;
         }
-        self.machines.handle_deadline(now, role);
+        self.states.handle_deadline(now, role);
         if role == Peer::Supervisor
             && let Some(technique) = &mut self.technique
         {
@@ -452,7 +454,7 @@ impl HostWorkload for Building {
         if self.has_failed(role) {
             return Instant::FAR_FUTURE;
         }
-        let mut deadline = self.machines.poll_deadline(role);
+        let mut deadline = self.states.poll_deadline(role);
         if role == Peer::Supervisor
             && let Some(technique) = &self.technique
         {
@@ -485,7 +487,7 @@ impl HostWorkload for Building {
     }
 
     fn levels(&self) -> Option<SystemLevels> {
-        Some(SystemLevels::of(&self.machines.supervisor, &self.machines.collectors))
+        Some(SystemLevels::of(&self.states.supervisor, &self.states.collectors))
     }
 
     fn is_done(&self) -> bool {
@@ -500,7 +502,7 @@ impl HostWorkload for Building {
         let has_rows = self.assigned == self.rows.len() as u64;
         assert!(has_rows || !self.has_supervisor, "an event has no row, or two");
         assert!(self.completed <= self.assigned, "events were completed twice");
-        self.machines.assert_conserved();
+        self.states.assert_conserved();
         let is_matched = self.push.as_ref().is_none_or(PushedAnswers::is_empty);
         assert!(is_matched || !self.is_done(), "a share without its request");
         if let Some(technique) = &self.technique {
@@ -513,11 +515,11 @@ impl HostWorkload for Building {
             "{} of {} events are not finished; {} of {} units are free",
             self.assigned - self.completed,
             self.assigned,
-            self.machines.supervisor.units_free(),
-            self.machines.collectors.len() as u64
+            self.states.supervisor.units_free(),
+            self.states.collectors.len() as u64
                 * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
         )];
-        lines.extend(self.machines.waiting_collectors());
+        lines.extend(self.states.waiting_collectors());
         let more = lines.len().saturating_sub(DIAGNOSIS_LINES_MAX);
         lines.truncate(DIAGNOSIS_LINES_MAX);
         if more > 0 {
@@ -556,11 +558,11 @@ impl MeasuredWorkload for Building {
     fn stop_assigning(&mut self, now: Instant) {
         self.is_stopping = true;
         // Acts like a readout with a full memory: the trigger stops.
-        self.machines.handle_message(now, Peer::Supervisor, Peer::Readout(0), Message::Flow { stop: true });
+        self.states.handle_message(now, Peer::Supervisor, Peer::Readout(0), Message::Flow { stop: true });
     }
 
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
-        summary.fill_events(rows, span, self.machines.collectors.len() as u32, true);
+        summary.fill_events(rows, span, self.states.collectors.len() as u32, true);
         if let Some(times) = &mut summary.collection_time_ms {
             let measured = |row: &&EventRow| span.holds(row.assigned_ps) && row.collection_time_ps.is_some();
             let ideals = rows
@@ -570,13 +572,13 @@ impl MeasuredWorkload for Building {
             let (count, sum) = ideals.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one));
             times.ideal = (count > 0).then(|| sum / count as f64);
         }
-        report_collectors(&self.machines.collectors, summary);
+        report_collectors(&self.states.collectors, summary);
         self.steps.fill(summary, rows, span);
         if let Some(technique) = &self.technique {
             summary.techniques.insert(technique.key().to_owned(), technique.figures());
         }
         if self.keeps_fragments {
-            summary.techniques.insert("readout".to_owned(), self.machines.memory_figures());
+            summary.techniques.insert("readout".to_owned(), self.states.memory_figures());
         }
         if !self.mean.payload.is_zero() {
             summary.ideal = Some(ideal_of(&self.mean));

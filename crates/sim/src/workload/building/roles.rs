@@ -6,33 +6,33 @@ use fanin_dataflow::{
 };
 use fanin_network::Roles;
 use fanin_scenario::Scenario;
-use fanin_scenario::machines;
+use fanin_scenario::role_configs;
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
 use crate::workload::sizes::{RecordedSizes, Sizes};
 
 /// Calls a method of a role's state machine.
-macro_rules! with_machine {
-    ($machines:expr, $role:expr, $($call:tt)+) => {
+macro_rules! with_role {
+    ($states:expr, $role:expr, $($call:tt)+) => {
         match $role {
-            Peer::Supervisor | Peer::Standby => $machines.supervisor.$($call)+,
-            Peer::Readout(place) => $machines.readouts[usize::from(place)].$($call)+,
-            Peer::Collector(place) => $machines.collectors[usize::from(place)].$($call)+,
-            Peer::Logger(place) => $machines.loggers[usize::from(place)].$($call)+,
+            Peer::Supervisor | Peer::Standby => $states.supervisor.$($call)+,
+            Peer::Readout(place) => $states.readouts[usize::from(place)].$($call)+,
+            Peer::Collector(place) => $states.collectors[usize::from(place)].$($call)+,
+            Peer::Logger(place) => $states.loggers[usize::from(place)].$($call)+,
         }
     };
 }
 
 /// All state machines, by role and number.
-pub(super) struct RoleMachines {
+pub(super) struct RoleStates {
     pub(super) supervisor: Supervisor<Bytes>,
     pub(super) readouts: Vec<Readout<Bytes, Sizes>>,
     pub(super) collectors: Vec<Collector<Bytes>>,
     pub(super) loggers: Vec<Logger<Bytes>>,
 }
 
-impl RoleMachines {
+impl RoleStates {
     pub(super) fn new(
         scenario: &Scenario,
         roles: &Roles,
@@ -46,10 +46,10 @@ impl RoleMachines {
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
         let supervisor = Supervisor::new(SupervisorConfig {
             seed: role_seed(SeedOwner::Supervisor, 0),
-            ..machines::supervisor(scenario)?
+            ..role_configs::supervisor(scenario)?
         })?;
         let readout = |place: u64| -> Result<_, Error> {
-            let config = machines::readout(scenario);
+            let config = role_configs::readout(scenario);
             let config = ReadoutConfig {
                 memory: config.memory.filter(|_| keeps_fragments),
                 seed: role_seed(SeedOwner::Readout, place),
@@ -62,7 +62,7 @@ impl RoleMachines {
             // A collector requests nothing from a readout on its own host.
             let is_asked = |readout: &u64| roles.is_remote(place as usize, *readout as usize);
             let requested = (0..readouts).map(|r| if is_asked(&r) { fragments } else { 0 }).collect();
-            let config = machines::collector(scenario, place, requested)?;
+            let config = role_configs::collector(scenario, place, requested)?;
             Ok(Collector::new(CollectorConfig {
                 // A technique that excludes failed hosts itself does so without this delay.
                 readout_wait: if excludes_failed_hosts { Duration::ZERO } else { config.readout_wait },
@@ -82,28 +82,28 @@ impl RoleMachines {
     }
 
     pub(super) fn handle_connected(&mut self, now: Instant, role: Peer, peer: Peer) {
-        with_machine!(self, role, handle_connected(now, peer));
+        with_role!(self, role, handle_connected(now, peer));
     }
 
     #[inline]
     pub(super) fn handle_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
-        let handled = with_machine!(self, role, handle_message(now, peer, message));
+        let handled = with_role!(self, role, handle_message(now, peer, message));
         // Simulated peers are never faulty: the mistake is in the simulator or in a role.
         handled.unwrap_or_else(|wrong| panic!("a role of the simulation did not expect a message: {wrong}"));
     }
 
     pub(super) fn handle_deadline(&mut self, now: Instant, role: Peer) {
-        with_machine!(self, role, handle_deadline(now));
+        with_role!(self, role, handle_deadline(now));
     }
 
     #[inline]
     pub(super) fn poll_deadline(&mut self, role: Peer) -> Option<Instant> {
-        with_machine!(self, role, poll_deadline())
+        with_role!(self, role, poll_deadline())
     }
 
     #[inline]
     pub(super) fn poll_transmit(&mut self, role: Peer) -> Option<(Peer, Message<Bytes>)> {
-        with_machine!(self, role, poll_transmit())
+        with_role!(self, role, poll_transmit())
     }
 
     /// Returns a line for each collector that waits, and for each of its events.
@@ -111,7 +111,7 @@ impl RoleMachines {
         (0..).zip(&self.collectors).flat_map(|(place, collector)| collector.waiting_lines(place)).collect()
     }
 
-    /// Asserts that the accounts of every role balance, such as credits that belong to requests without an answer.
+    /// Asserts that the accounts of every role balance, such as credits of requests without an answer.
     pub(super) fn assert_conserved(&self) {
         self.supervisor.check_invariants();
         self.readouts.iter().for_each(Readout::check_invariants);
@@ -130,6 +130,6 @@ impl RoleMachines {
 
     #[inline]
     pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
-        with_machine!(self, role, poll_record())
+        with_role!(self, role, poll_record())
     }
 }

@@ -1,4 +1,4 @@
-//! One machine and its jobs: the least sums and the fewest late jobs of any preemptive schedule.
+//! One link machine and its jobs: the least sums and the fewest late jobs of any preemptive schedule.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 /// Most rounds in which jobs leave a schedule.
 const SPLITS_MAX: u32 = 4;
 
-/// A collection on one machine.
+/// A collection on one link machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkJob {
     /// The time from which it can be served: the collection's release and `fixed`.
     pub(super) release: u64,
-    /// The collection's time outside the machine.
+    /// The collection's time outside the link machine.
     pub(super) fixed: u64,
-    /// The job's length on the machine, in picoseconds.
+    /// The job's length on the link machine, in picoseconds.
     pub(super) work: u64,
     pub(super) ideal: u64,
     /// The least time of the collection, at least the ideal.
@@ -26,7 +26,7 @@ impl LinkJob {
     }
 }
 
-/// A link, or several links together, as one preemptive machine.
+/// A link, or several links together, as one machine of scheduling theory, where jobs may be preempted.
 #[derive(Debug)]
 pub(super) struct LinkMachine {
     /// The jobs in the order of their release.
@@ -39,7 +39,7 @@ impl LinkMachine {
         Self { jobs }
     }
 
-    /// The busy periods: between them the machine is idle in every schedule that idles only without released jobs.
+    /// The busy periods: between them the link machine is idle in every schedule that idles only without released jobs.
     fn busy_periods(&self) -> impl Iterator<Item = &[LinkJob]> {
         let mut end = 0;
         self.jobs.chunk_by(move |one, next| {
@@ -48,7 +48,8 @@ impl LinkMachine {
         })
     }
 
-    /// The least sum of collection times, in picoseconds: shortest remaining time first is optimal on one machine (Schrage 1968).
+    /// The least sum of collection times, in picoseconds. Shortest remaining time first is optimal on one link machine
+    /// (Schrage 1968).
     pub(super) fn time_sum_min(&self) -> f64 {
         let schedule = |jobs: &[LinkJob]| {
             let mut times = vec![0.0; jobs.len()];
@@ -128,7 +129,7 @@ fn sum_min(
     best
 }
 
-/// Plays one machine: of the released jobs the one with the largest key is served. `key` takes a job and its
+/// Plays one link machine: of the released jobs the one with the largest key is served. `key` takes a job and its
 /// remaining work. `serve` takes the job's place, the begin and end of its service, and its remaining work then.
 fn play(jobs: &[LinkJob], key: impl Fn(&LinkJob, u64) -> u64, mut serve: impl FnMut(usize, u64, u64, u64)) {
     let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();

@@ -142,7 +142,7 @@ fn paced_credits(scenario: &Scenario, rate: Rate, header: Bytes) -> Option<Paced
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
         rate,
         segment: scenario.transport.segment_payload(),
-        frame: scenario.full_frame(),
+        frame: scenario.full_frame_wire(),
         fragment: scenario.readout.fragment_size.mean().unwrap_or_default(),
         header,
     })
@@ -195,7 +195,7 @@ pub fn background(scenario: &Scenario) -> Option<BackgroundTraffic> {
     }
     let (size, payload) = (background.transfer_size, scenario.background_transport().segment_payload());
     let segments = size.get().div_ceil(payload.get().max(1));
-    let headers = scenario.full_frame().saturating_sub(payload).get();
+    let headers = scenario.full_frame_wire().saturating_sub(payload).get();
     let wire_bits = 8 * (u128::from(size.get()) + u128::from(segments) * u128::from(headers));
     // Picoseconds in a second, and parts of the whole of a ratio.
     let rate = u128::from(scenario.link.rate.get()) * u128::from(background.load.get());
