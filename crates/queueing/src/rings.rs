@@ -132,6 +132,9 @@ pub struct Rings<H> {
 impl<H: Copy + Default> Rings<H> {
     /// Makes a port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
     /// does; [`Frame::bytes`] must then be wire bytes. `shaping` is `None` if the caller polls only while the link is free.
+    ///
+    /// # Errors
+    /// If the rate or the burst of `shaping` is out of range ([`TokenBucket::new`]).
     pub fn new(service: RingService, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
@@ -183,6 +186,10 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Adds a ring and returns its index. Indices count up from zero and are never used again.
+    ///
+    /// # Errors
+    /// If the port has [`RINGS_MAX`] rings. If the ring has a capacity of zero frames or more than [`RING_FRAMES_MAX`], or reserves
+    /// more frames than that. If its token bucket is out of range.
     pub fn add_ring(&mut self, settings: &RingSettings) -> Result<usize, RingError> {
         let &RingSettings { frames_max, bytes_max, frames_reserved, shaping, priority, .. } = settings;
         if self.rings.len() >= RINGS_MAX {

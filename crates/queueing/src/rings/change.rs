@@ -40,6 +40,9 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Changes a ring's capacity. Queued frames stay, even above the new capacity.
+    ///
+    /// # Errors
+    /// If `frames_max` is zero or above [`RING_FRAMES_MAX`]; the ring is then unchanged.
     pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { actual: frames_max, reserved: 0, max: RING_FRAMES_MAX });
@@ -54,6 +57,9 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Changes a ring's token bucket; frames already sent still count.
+    ///
+    /// # Errors
+    /// If the rate or the burst is out of range ([`TokenBucket::new`]); the ring is then unchanged.
     pub fn set_shaping(
         &mut self,
         now: Instant,
@@ -75,6 +81,9 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Changes the rate and burst of the port as a whole; frames already sent still count.
+    ///
+    /// # Errors
+    /// If the rate or the burst is out of range ([`TokenBucket::new`]); the port is then unchanged.
     pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
         match (shaping, &mut self.shaper) {
             (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,
@@ -95,6 +104,9 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Gives an empty ring new settings, and counters that start at zero. Indices are never freed: a caller that adds and
     /// removes rings for a long time reuses them by this call. `frames_reserved` has no effect.
+    ///
+    /// # Errors
+    /// If the capacity is zero or above [`RING_FRAMES_MAX`], or the token bucket is out of range; the ring is then unchanged.
     ///
     /// # Panics
     /// If the ring holds a frame or is paused.

@@ -45,6 +45,7 @@ pub(crate) struct FlowControl {
     /// With priorities, the class of the frames to each end of a connection; empty otherwise.
     classes: Vec<Class>,
     has_priorities: bool,
+    /// Bytes of a frame on the wire that no buffer stores.
     unstored_bytes: u32,
     /// Bytes of a signal on the wire.
     pub(super) signal_bytes: u32,
