@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Instant, Rate};
 
-use super::{PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings, aqm_flag};
+use super::{RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings};
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::FrameCount;
@@ -15,7 +15,7 @@ impl<H: Copy + Default> Rings<H> {
     /// If the ring is paused.
     pub fn pause(&mut self, ring: usize) {
         assert!(!self.is_paused(ring), "ring {ring} is paused twice");
-        self.rings[ring].flags |= PAUSED;
+        self.rings[ring].is_paused = true;
         self.deactivate(ring);
         assert_eq!(self.rings[ring].wait, RingWait::Idle, "a paused ring waits for no turn");
     }
@@ -28,7 +28,7 @@ impl<H: Copy + Default> Rings<H> {
         assert!(self.is_paused(ring), "ring {ring} resumes, and was not paused");
         let state = &mut self.rings[ring];
         assert_eq!(state.wait, RingWait::Idle, "a paused ring waits for no turn");
-        state.flags &= !PAUSED;
+        state.is_paused = false;
         if state.has_first {
             self.awaken(now, ring);
         }
@@ -36,7 +36,7 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Returns true if a ring is paused.
     pub fn is_paused(&self, ring: usize) -> bool {
-        self.rings[ring].flags & PAUSED != 0
+        self.rings[ring].is_paused
     }
 
     /// Changes a ring's capacity. Queued frames stay, even above the new capacity.
@@ -47,9 +47,8 @@ impl<H: Copy + Default> Rings<H> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { actual: frames_max, reserved: 0, max: RING_FRAMES_MAX });
         }
-        let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
-        (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.update_thresholds(cold);
+        let state = &mut self.rings[ring];
+        (state.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
         if self.service == RingService::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -125,9 +124,8 @@ impl<H: Copy + Default> Rings<H> {
         let state = &mut self.rings[ring];
         (state.bucket, state.is_shaped) = (bucket, settings.shaping.is_some());
         (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
+        (state.bytes_max, state.frames_max) = (0, 0);
         let cold = &mut self.cold[ring];
-        (cold.bytes_max, cold.frames_max) = (0, 0);
-        state.update_thresholds(cold);
         cold.priority = settings.priority;
         (cold.marked, cold.dropped, cold.emptied_at) = (FrameCount::default(), Default::default(), now);
         Ok(())
@@ -135,8 +133,7 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Changes a ring's marking; averages restart.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
-        let state = &mut self.rings[ring];
-        state.flags = state.flags & PAUSED | aqm_flag(&aqm);
+        self.rings[ring].has_aqm = !matches!(aqm, Aqm::None);
         self.cold[ring].aqm = aqm;
     }
 }
