@@ -22,6 +22,13 @@ pub struct Connection {
     pub parallel: u32,
 }
 
+impl Connection {
+    /// Returns true if the second end sends bulk data to the first one: answers of a readout, or background traffic.
+    pub fn carries_bulk(&self) -> bool {
+        self.roles.map(|(role, _)| role) == ["collector", "readout"]
+    }
+}
+
 /// All connections of a scenario, in order: those of its barrier workload, otherwise those of [`Numbering`]. Background
 /// connections follow.
 ///
@@ -339,6 +346,13 @@ mod tests {
             let all = connections(&scenario, &roles);
             assert_eq!(all.len() as u64, scenario.connections_total(), "{preset}");
             let own = all.len() - scenario.background_connections() as usize;
+            let bulk = match scenario.is_barrier() {
+                true => own,
+                false => Numbering::new(&roles).bulk_connections() as usize,
+            };
+            for (number, one) in all.iter().enumerate() {
+                assert_eq!(one.carries_bulk(), number < bulk || number >= own, "{preset} {number}");
+            }
             let background = &all[own..];
             assert_eq!(background.len(), 3 * roles.collectors.len(), "{preset}");
             for one in background {

@@ -56,8 +56,11 @@ impl TokenBucket {
     /// The longest time in which a burst accrues, in seconds.
     pub const BURST_SECONDS_MAX: u64 = 86_400;
 
-    /// Makes a full bucket. Refuses a rate outside [`Self::RATE_MIN`] to [`Self::RATE_MAX`], and a burst that takes longer
-    /// than [`Self::BURST_SECONDS_MAX`] to accrue.
+    /// Makes a full bucket.
+    ///
+    /// # Errors
+    /// If the rate lies outside [`Self::RATE_MIN`] to [`Self::RATE_MAX`], or the burst takes longer than
+    /// [`Self::BURST_SECONDS_MAX`] to accrue.
     pub const fn new(rate: Rate, burst: Bytes) -> Result<Self, BucketError> {
         let (min, max) = (Self::RATE_MIN, Self::RATE_MAX);
         if rate.get() < min.get() || rate.get() > max.get() {
@@ -106,7 +109,10 @@ impl TokenBucket {
     }
 
     /// Sets another rate and burst at `now`. The bucket lacks as many bytes as before to be full, or as many as come in
-    /// [`Self::BURST_SECONDS_MAX`]. Errors as of [`Self::new`].
+    /// [`Self::BURST_SECONDS_MAX`].
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the bucket is then unchanged.
     pub const fn set(&mut self, now: Instant, rate: Rate, burst: Bytes) -> Result<(), BucketError> {
         match Self::new(rate, burst) {
             Ok(mut bucket) => {

@@ -163,8 +163,11 @@ impl Layout {
         self.buffering.pool_sizes(self.ports())
     }
 
-    /// Returns an error if the layout has no port, more than [`PORTS_MAX`] ports, or settings that its scheme refuses. A cell
-    /// has 1 byte to 1 MiB, and the bookkeeping of a frame at most 1 MiB.
+    /// Checks the layout. A cell has 1 byte to 1 MiB, and the bookkeeping of a frame at most 1 MiB.
+    ///
+    /// # Errors
+    /// If the layout has no port, more than [`PORTS_MAX`] ports, a cell or bookkeeping out of range, or settings that its scheme
+    /// refuses.
     pub fn check(&self) -> Result<(), LayoutError> {
         let ports = self.ports();
         if ports == 0 {

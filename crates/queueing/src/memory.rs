@@ -32,7 +32,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Makes an empty memory. Errors are those of [`Layout::check`].
+    /// Makes an empty memory.
+    ///
+    /// # Errors
+    /// If the layout contradicts itself ([`Layout::check`]).
     pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
         layout.check()?;
         Ok(Self {

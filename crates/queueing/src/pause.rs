@@ -60,6 +60,9 @@ impl PauseThresholds {
     ///
     /// Frames that arrive before the signal takes effect must fit above `xoff`. The caller plans that headroom
     /// ([`pause_headroom`]).
+    ///
+    /// # Errors
+    /// If `xon` is not below `xoff`.
     pub const fn new(xoff: Bytes, xon: Bytes) -> Result<Self, PauseError> {
         if xon.get() >= xoff.get() {
             return Err(PauseError { xoff, xon });

@@ -61,40 +61,28 @@ struct RingState<H> {
     /// All frames except the first.
     others: Fifo<RingSlot<H>>,
     bytes: u64,
-    /// The lesser of limit and high-water mark: an arrival up to this threshold meets the limit and sets no mark.
-    bytes_threshold: u64,
-    frames_threshold: u32,
+    bytes_limit: u64,
+    bytes_max: u64,
+    frames_limit: u32,
+    frames_max: u32,
     wait: RingWait,
     /// True if the ring has a first frame.
     has_first: bool,
     is_shaped: bool,
-    /// The bits [`PAUSED`] and [`HAS_AQM`]. One byte, because each frame that finds an empty ring compares both at once.
-    flags: u8,
+    is_paused: bool,
+    /// True if the ring marks or drops early.
+    has_aqm: bool,
     bucket: TokenBucket,
     /// The earliest time at which the first frame could depart, by its arrival and the ring's token bucket.
     due: Instant,
-    bytes_limit: u64,
     first: RingSlot<H>,
     enqueued: FrameCount,
     departed: FrameCount,
 }
 
-/// The ring is paused.
-const PAUSED: u8 = 1;
-/// The ring marks or drops early.
-const HAS_AQM: u8 = 2;
-
-/// Returns [`HAS_AQM`] for a ring with active queue management, zero for others.
-const fn aqm_flag(aqm: &Aqm) -> u8 {
-    if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM }
-}
-
 /// The part of a ring's state that only drops, marks and readers of counters touch.
 #[derive(Debug, Clone)]
 struct ColdState {
-    bytes_max: u64,
-    frames_limit: u32,
-    frames_max: u32,
     aqm: Aqm,
     priority: u8,
     emptied_at: Instant,
@@ -113,9 +101,9 @@ pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     cold: Vec<ColdState>,
     /// The ring that is served before all others, if any ([`Self::serve_first`]).
-    first: Option<usize>,
-    /// True if the first ring may send now. It is then in no list.
-    first_is_ready: bool,
+    served_first: Option<usize>,
+    /// True if that ring may send now. It is then in no list.
+    served_first_is_ready: bool,
     ready: ReadyRings,
     wheel: Wheel,
     service: RingService,
@@ -132,6 +120,9 @@ pub struct Rings<H> {
 impl<H: Copy + Default> Rings<H> {
     /// Makes a port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
     /// does; [`Frame::bytes`] must then be wire bytes. `shaping` is `None` if the caller polls only while the link is free.
+    ///
+    /// # Errors
+    /// If the rate or the burst of `shaping` is out of range ([`TokenBucket::new`]).
     pub fn new(service: RingService, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
@@ -147,8 +138,8 @@ impl<H: Copy + Default> Rings<H> {
         Ok(Self {
             rings: Vec::new(),
             cold: Vec::new(),
-            first: None,
-            first_is_ready: false,
+            served_first: None,
+            served_first_is_ready: false,
             ready,
             wheel: Wheel::new(),
             service,
@@ -183,6 +174,10 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Adds a ring and returns its index. Indices count up from zero and are never used again.
+    ///
+    /// # Errors
+    /// If the port has [`RINGS_MAX`] rings. If the ring has a capacity of zero frames or more than [`RING_FRAMES_MAX`], or reserves
+    /// more frames than that. If its token bucket is out of range.
     pub fn add_ring(&mut self, settings: &RingSettings) -> Result<usize, RingError> {
         let &RingSettings { frames_max, bytes_max, frames_reserved, shaping, priority, .. } = settings;
         if self.rings.len() >= RINGS_MAX {
@@ -198,23 +193,22 @@ impl<H: Copy + Default> Rings<H> {
         self.rings.push(RingState {
             others,
             bytes: 0,
-            bytes_threshold: 0,
-            frames_threshold: 0,
+            bytes_limit: bytes_max.get(),
+            bytes_max: 0,
+            frames_limit: frames_max,
+            frames_max: 0,
             wait: RingWait::Idle,
             has_first: false,
             is_shaped: shaping.is_some(),
-            flags: aqm_flag(&settings.aqm),
+            is_paused: false,
+            has_aqm: !matches!(settings.aqm, Aqm::None),
             bucket,
             due: Instant::START,
-            bytes_limit: bytes_max.get(),
             first: RingSlot::default(),
             enqueued: FrameCount::default(),
             departed: FrameCount::default(),
         });
         self.cold.push(ColdState {
-            bytes_max: 0,
-            frames_limit: frames_max,
-            frames_max: 0,
             aqm: settings.aqm.clone(),
             priority,
             emptied_at: Instant::START,
@@ -234,9 +228,12 @@ impl<H: Copy + Default> Rings<H> {
     /// # Panics
     /// If another ring is served first, or if this one holds frames or does not exist.
     pub fn serve_first(&mut self, ring: usize) {
-        assert!(self.first.is_none_or(|first| first == ring), "a port serves one ring before all others");
+        assert!(
+            self.served_first.is_none_or(|first| first == ring),
+            "a port serves one ring before all others"
+        );
         assert!(!self.rings[ring].has_first, "ring {ring} is to be served first and holds frames");
-        self.first = Some(ring);
+        self.served_first = Some(ring);
     }
 
     /// Queues, marks or drops a frame for a ring. `draw` returns 32 uniform random bits; only RED calls it.
@@ -254,7 +251,7 @@ impl<H: Copy + Default> Rings<H> {
     ) -> Verdict {
         let state = &mut self.rings[ring];
         let mut marked = false;
-        if state.flags & HAS_AQM != 0 {
+        if state.has_aqm {
             let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
             let cold = &mut self.cold[ring];
             match cold.aqm.decide(now, &held, cold.emptied_at, frame, draw) {
@@ -263,10 +260,8 @@ impl<H: Copy + Default> Rings<H> {
                 AqmDecision::Drop => return self.refuse(ring, AdmissionLimit::Early, frame.bytes),
             }
         }
-        let bytes = state.bytes + u64::from(frame.bytes);
-        if (state.len() >= state.frames_threshold || bytes > state.bytes_threshold)
-            && !state.admits_above_threshold(bytes, &mut self.cold[ring])
-        {
+        let (bytes, frames) = (state.bytes + u64::from(frame.bytes), state.len() + 1);
+        if frames > state.frames_limit || bytes > state.bytes_limit {
             return self.refuse(ring, AdmissionLimit::Ring, frame.bytes);
         }
         if marked {
@@ -275,11 +270,11 @@ impl<H: Copy + Default> Rings<H> {
         }
         state.push(RingSlot { frame, handle });
         state.bytes = bytes;
+        (state.bytes_max, state.frames_max) = (state.bytes_max.max(bytes), state.frames_max.max(frames));
         state.enqueued.add(frame.bytes);
-        assert!(bytes <= state.bytes_limit, "a ring admits a frame above its limit");
         self.frames += 1;
         if state.wait == RingWait::Idle {
-            if state.flags & PAUSED == 0 {
+            if !state.is_paused {
                 let tokens_at = state.choose_list(now, now, frame.bytes + self.overhead);
                 self.join(now, ring, tokens_at);
             }
@@ -321,7 +316,7 @@ impl<H: Copy + Default> Rings<H> {
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.paused_until);
         for _ in 0..frames_max {
             // A ring that is parked after this point waits for a time later than `now`.
-            if !self.first_is_ready && !is_expired {
+            if !self.served_first_is_ready && !is_expired {
                 self.expire(now);
                 is_expired = true;
             }
@@ -351,7 +346,7 @@ impl<H: Copy + Default> Rings<H> {
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
         assert_eq!(state.wait, RingWait::Ready, "a ring departs in its turn");
-        assert_eq!(state.flags & PAUSED, 0, "a paused ring has no turn");
+        assert!(!state.is_paused, "a paused ring has no turn");
         let (RingSlot { frame, handle }, next) = state.pop();
         self.frames -= 1;
         let bytes = frame.bytes + self.overhead;
@@ -370,7 +365,7 @@ impl<H: Copy + Default> Rings<H> {
             }
             None => {
                 state.wait = RingWait::Idle;
-                if state.flags & HAS_AQM != 0 {
+                if state.has_aqm {
                     self.cold[ring].emptied_at = now;
                 }
             }
@@ -390,7 +385,7 @@ impl<H: Copy + Default> Rings<H> {
         self.frames -= 1;
         if state.has_first {
             self.awaken(now, ring);
-        } else if state.flags & HAS_AQM != 0 {
+        } else if state.has_aqm {
             self.cold[ring].emptied_at = now;
         }
         Some((frame, handle))
@@ -408,12 +403,12 @@ impl<H: Copy + Default> Rings<H> {
 
     /// The occupancy of a ring. Its bytes count the frames without overhead.
     pub fn occupancy(&self, ring: usize) -> Occupancy {
-        let (state, cold) = (&self.rings[ring], &self.cold[ring]);
+        let state = &self.rings[ring];
         Occupancy {
             bytes: state.bytes,
             frames: state.len().into(),
-            bytes_max: cold.bytes_max,
-            frames_max: cold.frames_max.into(),
+            bytes_max: state.bytes_max,
+            frames_max: state.frames_max.into(),
         }
     }
 
@@ -430,9 +425,8 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Starts a ring's high-water marks afresh from its present occupancy.
     pub fn reset_high_water_marks(&mut self, ring: usize) {
-        let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
-        (cold.bytes_max, cold.frames_max) = (state.bytes, state.len());
-        state.update_thresholds(cold);
+        let state = &mut self.rings[ring];
+        (state.bytes_max, state.frames_max) = (state.bytes, state.len());
     }
 
     /// Asserts that each ring holds the arrived frames and bytes without the departed ones, as its occupancy says. Each
@@ -441,26 +435,29 @@ impl<H: Copy + Default> Rings<H> {
     /// # Panics
     /// If an assertion fails.
     pub fn assert_conserved(&self) {
-        let (mut frames, mut first_is_ready) = (0, false);
-        for (ring, (state, cold)) in self.rings.iter().zip(&self.cold).enumerate() {
+        let (mut frames, mut served_first_is_ready) = (0, false);
+        for (ring, state) in self.rings.iter().enumerate() {
             let mut stored = FrameCount::default();
             state.slots().for_each(|slot| stored.add(slot.frame.bytes));
             let mut known = state.departed;
             known += stored;
             assert_eq!(state.enqueued, known, "frames of ring {ring} are unaccounted for");
             assert_eq!(state.bytes, stored.bytes, "the bytes that ring {ring} holds");
-            assert!(state.bytes <= cold.bytes_max, "the high-water mark of ring {ring}");
-            assert!(stored.frames <= cold.frames_max.into(), "the high-water mark of ring {ring}");
-            let waits = state.has_first && state.flags & PAUSED == 0;
+            assert!(state.bytes <= state.bytes_max, "the high-water mark of ring {ring}");
+            assert!(stored.frames <= state.frames_max.into(), "the high-water mark of ring {ring}");
+            let waits = state.has_first && !state.is_paused;
             assert_eq!(
                 waits,
                 state.wait != RingWait::Idle,
                 "ring {ring} waits if it holds frames and may send"
             );
-            first_is_ready |= self.first == Some(ring) && state.wait == RingWait::Ready;
+            served_first_is_ready |= self.served_first == Some(ring) && state.wait == RingWait::Ready;
             frames += stored.frames;
         }
-        assert_eq!(self.first_is_ready, first_is_ready, "the first ring waits for its turn");
+        assert_eq!(
+            self.served_first_is_ready, served_first_is_ready,
+            "the ring that is served first waits for its turn"
+        );
         assert_eq!(self.frames, frames, "the frames of all rings");
     }
 
@@ -474,7 +471,7 @@ impl<H: Copy + Default> Rings<H> {
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
         let state = &mut self.rings[ring];
-        if state.flags & PAUSED != 0 {
+        if state.is_paused {
             return;
         }
         let tokens_at = state.choose_list(now, now, state.first.frame.bytes + self.overhead);
@@ -493,14 +490,14 @@ impl<H: Copy + Default> Rings<H> {
     /// Moves the rings that have their tokens by now to the list for turns.
     #[inline]
     fn expire(&mut self, now: Instant) {
-        let Self { wheel, first, first_is_ready, ready, rings, cold, service, .. } = self;
+        let Self { wheel, served_first, served_first_is_ready, ready, rings, cold, service, .. } = self;
         wheel.expire(now, |ring| {
             let place = ring as usize;
             assert_eq!(rings[place].wait, RingWait::Parked, "a ring that waits for tokens");
             assert!(rings[place].has_first, "an empty ring waits for tokens");
             rings[place].wait = RingWait::Ready;
-            if *first == Some(place) {
-                *first_is_ready = true;
+            if *served_first == Some(place) {
+                *served_first_is_ready = true;
             } else {
                 ready.insert(ring, || key(&rings[place], &cold[place], *service));
             }
@@ -510,15 +507,15 @@ impl<H: Copy + Default> Rings<H> {
     /// Returns true if a ring waits for its turn.
     #[inline]
     const fn has_ready(&self) -> bool {
-        self.first_is_ready || !self.ready.is_empty()
+        self.served_first_is_ready || !self.ready.is_empty()
     }
 
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
         assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may send");
         let Self { rings, cold, service, .. } = self;
-        if self.first == Some(ring) {
-            self.first_is_ready = true;
+        if self.served_first == Some(ring) {
+            self.served_first_is_ready = true;
         } else {
             self.ready.insert(ring as u32, || key(&rings[ring], &cold[ring], *service));
         }
@@ -526,18 +523,18 @@ impl<H: Copy + Default> Rings<H> {
 
     #[inline]
     fn remove_ready(&mut self, ring: usize) {
-        if self.first == Some(ring) {
-            self.first_is_ready = false;
+        if self.served_first == Some(ring) {
+            self.served_first_is_ready = false;
         } else {
             self.ready.remove(ring as u32);
         }
     }
 
-    /// Removes the next ring to serve: the first ring, or the one by the order of service.
+    /// Removes the next ring to serve: the ring that is served first, or the one by the order of service.
     #[inline]
     fn pop_ready(&mut self) -> Option<usize> {
-        if core::mem::take(&mut self.first_is_ready) {
-            return self.first;
+        if core::mem::take(&mut self.served_first_is_ready) {
+            return self.served_first;
         }
         self.ready.pop().map(|ring| ring as usize)
     }

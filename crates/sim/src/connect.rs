@@ -38,6 +38,9 @@ pub(crate) fn connect(
         }
         let routes = routes.map(|route| route.expect("both directions have a route"));
         engine.connect(routes, connection.hosts, connection.parallel);
+        if engine.fabric.uses_pause() {
+            engine.fabric.pause().add_connection(connection.carries_bulk());
+        }
     }
     Ok(true)
 }

@@ -105,7 +105,7 @@ pub(crate) struct Fabric {
     /// Frames that have arrived over any link.
     arrived: u64,
     framing: FrameOverhead,
-    /// Value of `framing`, read at each hop.
+    /// Bytes of a frame on the wire that no buffer stores, such as preamble and gap. A value of `framing`, read at each hop.
     unstored_bytes: u32,
 }
 

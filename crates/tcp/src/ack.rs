@@ -6,7 +6,7 @@
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, LossDetection, Reduction, RttSource};
+use crate::config::{Config, RttSource};
 use crate::congestion::AckSample;
 use crate::endpoint::Endpoint;
 use crate::flight::NewlyAcked;
@@ -57,7 +57,7 @@ impl Endpoint {
             }
         }
         // With nothing outstanding Linux reads a report of a duplicate, and reduces for no mark (`no_queue` of `tcp_ack`).
-        if self.flight.size > 0 || segment.flags.contains(Flags::DSACK) || !config.recovers_as_linux_6() {
+        if self.flight.size > 0 || segment.flags.contains(Flags::DSACK) || !config.is_linux_6() {
             self.handle_ack_slow(config, now, segment, updates_window);
         } else {
             self.sample_without_flight(config, now);
@@ -159,7 +159,7 @@ impl Endpoint {
             self.note_reordering(config, lowest, prior_fack);
         }
 
-        if !config.sack && newly.has_retransmitted && config.recovers_as_linux_6() {
+        if !config.sack && newly.has_retransmitted && config.is_linux_6() {
             // Without SACK it is unknown which transmission has arrived (`tcp_clean_rtx_queue`).
             newly.has_original = false;
         }
@@ -201,12 +201,12 @@ impl Endpoint {
             self.reduce(config, &ack);
         } else if (advances || newly_sacked > 0)
             // tcp_may_raise_cwnd reads no mark since 3.12: a sender that may reduce its window does so above.
-            && (!has_ece || config.recovers_as_linux_6() || self.window.in_slow_start())
+            && (!has_ece || config.is_linux_6() || self.window.in_slow_start())
             // tcp_may_raise_cwnd: SACKs alone raise the window only on a path that has reordered segments.
             && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)
         {
-            let counts_delivered = config.reduction == Reduction::Proportional || config.recovers_as_ns3();
+            let counts_delivered = config.is_linux_6() || config.recovers_as_ns3();
             let acked = if counts_delivered { ack.delivered } else { newly.acked };
             if acked > 0 {
                 self.congestion.on_ack(config, &mut self.window, AckSample { acked, ..sample });
@@ -233,7 +233,7 @@ impl Endpoint {
                 has_dsack = true;
                 let span = end.saturating_sub(start).min(u64::from(u32::MAX)) as u32;
                 // The needless copy was delivered, too (tcp_dsack_seen).
-                if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
+                if config.is_linux_6() && self.counters.retransmits > 0 {
                     duplicate_units = config.units(span, self.send.mss());
                 }
                 self.handle_dsack(end);
@@ -277,8 +277,7 @@ impl Endpoint {
             self.rtt.end_back_off();
         }
         let head_sent_at = self.flight.runs.front().map_or(0, |run| run.sent_at);
-        let is_young =
-            config.detection() == LossDetection::Rack && sacked_sent_at.is_some_and(|at| at < head_sent_at);
+        let is_young = config.is_linux_6() && sacked_sent_at.is_some_and(|at| at < head_sent_at);
         if advances || is_young {
             self.restart_timer(config, now);
         }
@@ -336,7 +335,7 @@ impl Endpoint {
         {
             return 0;
         }
-        if is_duplicate && config.recovers_as_linux_6() && !self.counts_duplicates() {
+        if is_duplicate && config.is_linux_6() && !self.counts_duplicates() {
             return 0;
         }
         if is_duplicate {
@@ -371,7 +370,7 @@ impl Endpoint {
     /// Limits the duplicate ACKs to the segments that can have caused them. In Linux at least one segment is missing, and more
     /// duplicate ACKs show reordering (`tcp_check_reno_reordering`). `acked` units were just acknowledged.
     fn limit_duplicates(&mut self, config: &Config, acked: u32) {
-        let is_linux_6 = config.recovers_as_linux_6();
+        let is_linux_6 = config.is_linux_6();
         let missing =
             if is_linux_6 { self.flight.lost.max(config.segment_units()) } else { self.flight.lost };
         let most = self.flight.size.saturating_sub(missing);

@@ -7,6 +7,20 @@ use crate::segment::{PATH_WINDOW_BYTES, TIMESTAMP_BYTES};
 /// Largest receive window, in bytes (RFC 7323 §2.3).
 pub const RECEIVE_WINDOW_MAX: u32 = 1 << 30;
 
+/// The implementation whose rules hold where no other setting of [`Config`] names one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stack {
+    /// Linux 6 (`net/ipv4` of 6.18). The course of a recovery and its undo, F-RTO, quick ACKs, the receive window, the reaction to
+    /// ECN's marks, and DCTCP differ from the other stacks.
+    Linux6,
+    /// Linux 2.6.
+    Linux2_6,
+    /// ns-3 3.44.
+    Ns3,
+    /// The RFCs.
+    Textbook,
+}
+
 /// The unit of windows and flights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnit {
@@ -218,6 +232,9 @@ pub struct Segmentation {
 /// Settings of a TCP stack. One value serves many endpoints and is passed to every call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
+    /// The implementation, for all rules without a setting of their own. A profile sets it together with the other settings, which
+    /// may then be changed one by one.
+    pub stack: Stack,
     /// Payload of a full segment in bytes: the MSS less the options that every segment carries.
     pub mss: u16,
     /// Timestamps (RFC 7323).
@@ -253,7 +270,7 @@ pub struct Config {
     pub validation: Validation,
     /// True if slow start begins again after an idle time of one RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
-    /// Loss detection where SACK is on.
+    /// Loss detection where SACK is on. Without SACK, duplicate ACKs and [`stack`](Self::stack) decide.
     pub loss_detection: LossDetection,
     /// Duplicate-ACK threshold, or the initial reordering degree, in segments.
     pub reordering: u32,
@@ -384,11 +401,11 @@ impl Config {
 
     /// Sets the least retransmission timeout. A tail loss probe adds the same time for a delayed ACK (`tcp_schedule_loss_probe`).
     /// Linux 6 rounds it up to ticks (`tcp_rto_min_us`), and delays no ACK longer than it less a tick (`tcp_delack_max`, since 6.11).
-    /// [`timer_granularity`](Self::timer_granularity), [`delayed_ack`](Self::delayed_ack) and the largest timeout are set before;
+    /// [`stack`](Self::stack), [`timer_granularity`](Self::timer_granularity), [`delayed_ack`](Self::delayed_ack) and the largest timeout are set before;
     /// a largest one below the least is raised to it.
     pub fn set_rto_min(&mut self, least: Duration) {
         let tick = self.timer_granularity.get().max(1);
-        let is_linux_6 = self.recovers_as_linux_6();
+        let is_linux_6 = self.is_linux_6();
         let least = if is_linux_6 { Duration::new(least.get().next_multiple_of(tick)) } else { least };
         (self.rto.min, self.probe_delayed_ack) = (least, least);
         self.rto.max = self.rto.max.max(least);
@@ -405,10 +422,12 @@ impl Config {
         self.reduction == Reduction::Ns3 && !self.sack && !self.ecn
     }
 
-    /// Returns true if recovery follows `tcp_fastretrans_alert` since 5.14. An undone recovery begins again where the same ACK
-    /// shows a loss. A hole that an original fills late counts as reordering. F-RTO sends new data.
-    pub(crate) fn recovers_as_linux_6(&self) -> bool {
-        self.loss_detection == LossDetection::Rack
+    /// Returns true if the rules without a setting of their own are those of Linux 6. By `tcp_fastretrans_alert` since 5.14, an undone
+    /// recovery begins again where the same ACK shows a loss. A hole that an original fills late counts as reordering. F-RTO sends
+    /// new data.
+    #[inline]
+    pub(crate) fn is_linux_6(&self) -> bool {
+        self.stack == Stack::Linux6
     }
 
     /// The initial window in units.

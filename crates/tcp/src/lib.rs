@@ -108,7 +108,7 @@ mod undo;
 pub use ca_state::CongestionState;
 pub use config::{
     Config, CongestionConfig, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
-    RECEIVE_WINDOW_MAX, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters,
+    RECEIVE_WINDOW_MAX, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, Stack, SwiftParameters,
     TimeoutRules, Validation, WindowUnit,
 };
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};

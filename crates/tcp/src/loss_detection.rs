@@ -185,7 +185,7 @@ impl Endpoint {
     pub(crate) fn is_time_to_recover(&self, config: &Config) -> bool {
         let segment = config.segment_units();
         match config.detection() {
-            LossDetection::DuplicateAcks if config.recovers_as_linux_6() => {
+            LossDetection::DuplicateAcks if config.is_linux_6() => {
                 self.flight.sacked >= self.reordering.units()
             }
             LossDetection::DuplicateAcks => self.flight.sacked >= config.reordering * segment,

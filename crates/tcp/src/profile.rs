@@ -39,7 +39,7 @@ use fanin_units::tcp::RTO_MIN_LINUX;
 
 use crate::config::{
     Config, CongestionConfig, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
-    RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
+    RtoEstimator, RttSource, Segmentation, Stack, TimeoutRules, Validation, WindowUnit,
 };
 
 /// Names of the profiles.
@@ -62,6 +62,7 @@ impl Config {
     /// Linux 6.x with HZ 250.
     pub fn linux_6() -> Self {
         Self {
+            stack: Stack::Linux6,
             mss: 1448,
             timestamps: true,
             timestamp_tick: Duration::from_millis(1),
@@ -125,6 +126,7 @@ impl Config {
     /// Linux 2.6.32 as in Scientific Linux CERN 6, HZ 1000.
     pub fn linux_2_6_32() -> Self {
         Self {
+            stack: Stack::Linux2_6,
             congestion_control: CongestionConfig::Cubic(CubicParameters {
                 beta: 717,
                 scale: 41,
@@ -174,6 +176,7 @@ impl Config {
     /// ns-3's `TcpNewReno` with SACK, timestamps and delayed ACKs off, IW 10, limited transmit on.
     pub fn ns3_newreno() -> Self {
         Self {
+            stack: Stack::Ns3,
             mss: 1460,
             timestamps: false,
             sack: false,
@@ -217,6 +220,7 @@ impl Config {
     /// The RFCs without deviations: 5681, 6298, 6582, 6675, 6928, 1122.
     pub fn textbook() -> Self {
         Self {
+            stack: Stack::Textbook,
             mss: 1460,
             timestamps: false,
             unit: WindowUnit::Bytes,

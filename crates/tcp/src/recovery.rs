@@ -188,26 +188,26 @@ impl Endpoint {
                         }
                     }
                 }
-                let may_report = !ack.advances || config.recovers_as_linux_6();
+                let may_report = !ack.advances || config.is_linux_6();
                 if ack.has_dsack && may_report && self.try_undo_dsack(config, now) {
                     self.keep_open();
                 }
                 self.detect_losses(config, now, ack, newly_sacked);
                 let is_undone = self.ca_state != CongestionState::Recovery;
-                if is_undone && config.recovers_as_linux_6() && self.flight.lost > 0 {
+                if is_undone && config.is_linux_6() && self.flight.lost > 0 {
                     self.enter_recovery(config, ack.has_ece);
                 }
             }
             CongestionState::Loss => {
                 if self.try_undo_timeout(config, ack, original, newly_sacked) {
-                    if !config.recovers_as_linux_6() {
+                    if !config.is_linux_6() {
                         return;
                     }
                     self.handle_ack_outside_recovery(config, now, ack, newly_sacked);
                 } else {
-                    let is_tested = config.recovers_as_linux_6() && self.test_timeout(ack, newly_sacked);
+                    let is_tested = config.is_linux_6() && self.test_timeout(ack, newly_sacked);
                     if ack.advances && !config.sack && !is_tested {
-                        if config.recovers_as_linux_6() {
+                        if config.is_linux_6() {
                             // The whole flight was declared lost at the timeout (`tcp_newreno_mark_lost`).
                             self.flight.sacked = 0;
                         } else {
@@ -216,7 +216,7 @@ impl Endpoint {
                     }
                     let retransmitted = self.flight.retransmitted;
                     self.detect_losses(config, now, ack, newly_sacked);
-                    if config.recovers_as_linux_6() && self.flight.retransmitted < retransmitted {
+                    if config.is_linux_6() && self.flight.retransmitted < retransmitted {
                         // A retransmission is lost, too: the window falls again.
                         self.enter_recovery(config, ack.has_ece);
                     }
@@ -226,7 +226,7 @@ impl Endpoint {
                 self.handle_ack_outside_recovery(config, now, ack, newly_sacked);
             }
         }
-        ack.lost = if config.recovers_as_linux_6() {
+        ack.lost = if config.is_linux_6() {
             (self.flight.declared_lost - declared_before) as u32
         } else {
             (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before)
@@ -238,7 +238,7 @@ impl Endpoint {
     fn is_held(&mut self, config: &Config) -> bool {
         let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
         !config.sack
-            && config.recovers_as_linux_6()
+            && config.is_linux_6()
             && is_repairing
             && self.send.una() == self.recovery_mut().high_seq()
     }
@@ -282,7 +282,7 @@ impl Endpoint {
             CongestionState::Open | CongestionState::Disorder => {}
             CongestionState::Cwr => {
                 // Linux holds the state until something above its end is acknowledged, so that CWR has reached the receiver.
-                if snd_una > high_seq || (self.flight.size == 0 && !config.recovers_as_linux_6()) {
+                if snd_una > high_seq || (self.flight.size == 0 && !config.is_linux_6()) {
                     self.end_reduction(config, now);
                 }
             }
@@ -310,7 +310,7 @@ impl Endpoint {
     pub(crate) fn enter_recovery(&mut self, config: &Config, has_ece: bool) {
         assert!(
             self.ca_state != CongestionState::Recovery
-                && (self.ca_state != CongestionState::Loss || config.recovers_as_linux_6()),
+                && (self.ca_state != CongestionState::Loss || config.is_linux_6()),
             "recovery begins again before it ends"
         );
         assert!(self.flight.size > 0, "recovery of nothing");
@@ -323,11 +323,11 @@ impl Endpoint {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let retransmitted = self.flight.retransmitted;
         let recovery = self.recovery_mut();
-        recovery.undo.begin(snd_una, retransmitted, config.recovers_as_linux_6());
+        recovery.undo.begin(snd_una, retransmitted, config.is_linux_6());
         recovery.had_partial_ack = false;
         recovery.duplicates = 0;
         // Linux sets the end where the reduction begins (`tcp_init_cwnd_reduction`).
-        if !(was_reducing && config.recovers_as_linux_6()) {
+        if !(was_reducing && config.is_linux_6()) {
             recovery.begin_episode(snd_nxt);
         }
         self.ca_state = CongestionState::Recovery;
@@ -363,7 +363,7 @@ impl Endpoint {
         let prior_pipe = self.flight.pipe();
         self.detect_rack(config, now);
         if prior_pipe != self.flight.pipe()
-            && (config.recovers_as_linux_6() || self.ca_state != CongestionState::Loss)
+            && (config.is_linux_6() || self.ca_state != CongestionState::Loss)
             && self.ca_state != CongestionState::Recovery
         {
             let event = AckEvent {

@@ -90,7 +90,7 @@ impl Endpoint {
     pub(crate) fn start_reduction(&mut self, config: &Config, has_ece: bool) {
         assert!(
             self.ca_state != CongestionState::Recovery
-                && (self.ca_state != CongestionState::Loss || config.recovers_as_linux_6()),
+                && (self.ca_state != CongestionState::Loss || config.is_linux_6()),
             "a loss reduces the window once"
         );
         let is_ns3 = config.recovers_as_ns3();

@@ -5,6 +5,7 @@ use fanin_units::Instant;
 use crate::ca_state::CongestionState;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
+use crate::flight::SACKED;
 use crate::recovery::AckEvent;
 use crate::segment::Segment;
 use crate::timers::Timer;
@@ -58,7 +59,7 @@ impl ProbeState {
 }
 
 impl Endpoint {
-    /// Sends a probe (RFC 8985 §7.3): new data if the offered window has room, otherwise the last segment again.
+    /// Sends a probe (RFC 8985 §7.3): new data if the offered window has room, otherwise the last segment without a SACK again.
     pub(crate) fn send_tail_loss_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if self.flight.size == 0 {
             return None;
@@ -69,14 +70,16 @@ impl Endpoint {
         let segment = match new {
             Some(segment) => segment,
             None => {
-                let last = *self.flight.runs.back()?;
-                // The last segment of the last run.
+                // Only RACK has no probe while the last segment is SACKed: its timer or its losses go first.
+                let behind = self.flight.runs.iter().rev().position(|run| !run.is(SACKED)).unwrap_or(0);
+                let last = *self.flight.runs.iter().rev().nth(behind)?;
+                // The last segment of this run.
                 let tail = match last.len % u32::from(last.mss) {
                     0 => u32::from(last.mss).min(last.len),
                     rest => rest,
                 };
                 self.flight.split_at(config, last.end() - u64::from(tail));
-                let index = self.flight.runs.len() - 1;
+                let index = self.flight.runs.len() - 1 - behind;
                 self.resend(config, now, index)
             }
         };

@@ -5,7 +5,7 @@
 use fanin_units::Instant;
 
 use crate::ca_state::CongestionState;
-use crate::config::{Config, Reduction, TimeoutRules};
+use crate::config::{Config, LossDetection, TimeoutRules};
 use crate::endpoint::{Endpoint, Forced};
 use crate::flight::SACKED;
 
@@ -22,9 +22,9 @@ impl Endpoint {
         let is_fresh = !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
         // The timeout of a retransmission that nothing has followed (`icsk_retransmits`).
         let was_retried = self.recovery_mut().note_timeout();
-        let is_repeated = was_retried && config.recovers_as_linux_6();
+        let is_repeated = was_retried && config.is_linux_6();
         // A second timeout of the same flight reduces no further, except in ns-3. In Linux it does after progress.
-        let is_unreduced = if config.recovers_as_linux_6() {
+        let is_unreduced = if config.is_linux_6() {
             (is_fresh && self.ca_state != CongestionState::Cwr) || (!is_first && !was_retried)
         } else {
             is_fresh
@@ -50,7 +50,7 @@ impl Endpoint {
         recovery.forget_duplicates();
         recovery.undo.watch_timeout(config.undo && (is_fresh || is_repeated));
         self.ca_state = CongestionState::Loss;
-        if config.ecn && config.recovers_as_linux_6() {
+        if config.ecn && config.is_linux_6() {
             self.is_cwr_due = true;
         }
         self.mark_flight_lost(config, now);
@@ -60,16 +60,13 @@ impl Endpoint {
         }
         self.window.forget_progress(config);
         self.usage.set_full_at(now);
-        self.window.cwnd = match config.reduction {
-            Reduction::Proportional => self.flight.pipe() + config.segment_units(),
-            _ => config.segment_units(),
-        };
+        self.window.cwnd = self.flight.pipe() + config.segment_units();
         self.rtt.back_off();
         self.forced = Forced::LostHead;
         self.timer.start_rto(config, now, &self.rtt);
     }
 
-    /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`). Linux with SACK leaves out those sent
+    /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`). RACK leaves out those sent
     /// within the last round trip, but for the first.
     fn mark_flight_lost(&mut self, config: &Config, now: Instant) {
         if !config.sack {
@@ -78,7 +75,7 @@ impl Endpoint {
             // The head was SACKed but not acknowledged: the receiver reneged (RFC 2018 §8).
             self.flight.forget_sacks();
         }
-        if config.sack && config.recovers_as_linux_6() {
+        if config.detection() == LossDetection::Rack {
             let round_trip = match self.recovery_mut().rack.rtt() {
                 0 => self.rtt.smoothed(config).get(),
                 newest => newest,

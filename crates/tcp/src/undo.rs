@@ -141,19 +141,19 @@ impl Endpoint {
     /// ACK shows no loss. That is so until the last retransmission is acknowledged, too.
     pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
         let is_early = self.recovery.as_ref().is_some_and(|it| it.undo.predates_retransmissions(ack));
-        if !(config.undo && is_early && (original || config.recovers_as_linux_6())) {
+        if !(config.undo && is_early && (original || config.is_linux_6())) {
             return false;
         }
-        if config.recovers_as_linux_6() {
+        if config.is_linux_6() {
             // An original has filled the hole late.
             self.note_reordering(config, ack.prior_una, self.fack(config));
         }
         if self.flight.retransmitted > 0 {
-            return config.recovers_as_linux_6();
+            return config.is_linux_6();
         }
         self.undo(config, ack.now, true);
         self.keep_open();
-        !config.recovers_as_linux_6()
+        !config.is_linux_6()
     }
 
     /// Undoes the reduction of a timeout, if F-RTO or a timestamp proves it needless (`tcp_process_loss`), and then returns true.
@@ -174,7 +174,7 @@ impl Endpoint {
             return true;
         }
         if ack.advances {
-            if !config.recovers_as_linux_6() {
+            if !config.is_linux_6() {
                 self.recovery_mut().undo.watch_timeout(false);
             }
             if self.try_undo(config, ack) {
@@ -225,7 +225,7 @@ impl Endpoint {
             if prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = prior_ssthresh;
                 // tcp_ecn_withdraw_cwr.
-                self.is_cwr_due &= !config.recovers_as_linux_6();
+                self.is_cwr_due &= !config.is_linux_6();
             }
         }
         assert!(self.window.cwnd > 0, "a closed congestion window never opens again");

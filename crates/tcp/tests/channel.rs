@@ -4,11 +4,16 @@
 mod harness;
 
 use fanin_tcp::{
-    Config, CongestionConfig, DctcpParameters, DelayedAck, PROFILES, Segmentation, SwiftParameters,
+    Config, CongestionConfig, DctcpParameters, DelayedAck, LossDetection, PROFILES, Segmentation, Stack,
+    SwiftParameters,
 };
 use fanin_units::{Duration, Instant};
 use harness::{Pair, Wire};
 use proptest::prelude::*;
+
+const DETECTIONS: [LossDetection; 4] =
+    [LossDetection::DuplicateAcks, LossDetection::Rfc6675, LossDetection::Fack, LossDetection::Rack];
+const STACKS: [Stack; 4] = [Stack::Linux6, Stack::Linux2_6, Stack::Ns3, Stack::Textbook];
 
 fn run(config: &Config, wire: &Wire, seed: u64, requests: &[(u8, u32)]) -> Pair {
     let mut pair = Pair::new(config, wire, seed);
@@ -39,7 +44,7 @@ proptest! {
     #[test]
     fn delivers_everything(
         profile in 0..PROFILES.len(),
-        variant in 0..15_u8,
+        variant in 0..23_u8,
         loss in 0..200_u64,
         duplication in 0..50_u64,
         reordering in 0..100_u64,
@@ -87,6 +92,8 @@ proptest! {
                     decrease_max: 500_000,
                 });
             }
+            15..=18 => config.loss_detection = DETECTIONS[usize::from(variant - 15)],
+            19..=22 => config.stack = STACKS[usize::from(variant - 19)],
             _ => {}
         }
         let mut wire = Wire::new("1 Gb/s", "50 us");
@@ -98,6 +105,23 @@ proptest! {
         let first = run(&config, &wire, seed, &requests);
         let again = run(&config, &wire, seed, &requests);
         prop_assert!(first.trace == again.trace, "the same seed gives the same trace");
+    }
+}
+
+#[test]
+fn without_loss_the_rule_of_loss_detection_changes_nothing() {
+    for name in PROFILES {
+        let mut config = Config::profile(name).unwrap();
+        config.ecn = true;
+        let mut wire = Wire::new("1 Gb/s", "50 us");
+        wire.mark = 20;
+        let played = DETECTIONS.map(|loss_detection| {
+            config.loss_detection = loss_detection;
+            config.set_rto_min(Duration::from_millis(3));
+            (run(&config, &wire, 1, &[(0, 500_000), (1, 3_000)]).show(), config.rto.min, config.delayed_ack)
+        });
+        let first = played[0].clone();
+        assert!(played.iter().all(|other| *other == first), "{name}");
     }
 }
 

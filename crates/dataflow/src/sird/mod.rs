@@ -181,8 +181,8 @@ impl Sird {
         out.written
     }
 
-    /// Returns the next packet of an end; `None` if the end may send nothing now. `backlog` is the time for which the
-    /// end's link is busy, in picoseconds.
+    /// Returns the next packet of an end; `None` if the end may send nothing now. `now`, and the time `backlog` for which the
+    /// end's link is busy, are in picoseconds.
     pub fn poll_transmit(&mut self, index: u32, now: u64, backlog: u64) -> Option<SirdPacket> {
         let end = &mut self.ends[index as usize];
         if let Some(packet) = end.control.pop_front() {
@@ -251,7 +251,7 @@ impl Sird {
         self.touched.pop()
     }
 
-    /// Handles a packet, which a switch may have marked. Afterwards [`poll_touched`](Self::poll_touched) returns the ends
+    /// Handles a packet that arrives at `now`, in picoseconds. A switch may have marked it. Afterwards [`poll_touched`](Self::poll_touched) returns the ends
     /// with control packets to send.
     pub fn handle_packet(&mut self, index: u32, now: u64, packet: SirdPacket, marked: bool) {
         match packet {
@@ -459,7 +459,7 @@ impl Sird {
         }
     }
 
-    /// Returns the next timeout of an end; `u64::MAX` without one.
+    /// Returns the time of an end's next timeout, in picoseconds; `u64::MAX` without one.
     #[inline]
     pub fn poll_deadline(&self, index: u32) -> u64 {
         let end = &self.ends[index as usize];
@@ -467,7 +467,7 @@ impl Sird {
         incoming.min(end.outgoing.deadline.unwrap_or(u64::MAX))
     }
 
-    /// Handles the timeouts of an end. Returns true if data did not arrive in time.
+    /// Handles the timeouts of an end that are due at `now`, in picoseconds. Returns true if data did not arrive in time.
     pub fn handle_deadline(&mut self, index: u32, now: u64) -> bool {
         let end = &mut self.ends[index as usize];
         let has_missed = end.incoming.deadline.is_some_and(|deadline| deadline <= now);

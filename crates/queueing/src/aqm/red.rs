@@ -76,7 +76,10 @@ pub struct Red {
 }
 
 impl Red {
-    /// Makes the state of a queue that has been empty so far. [`RedError`] lists the settings that are refused.
+    /// Makes the state of a queue that has been empty so far.
+    ///
+    /// # Errors
+    /// If the settings are refused: [`RedError`] has a case for each reason.
     pub fn new(settings: RedSettings) -> Result<Self, RedError> {
         let (min, max) = (settings.depth_min, settings.depth_max);
         let alike =

@@ -146,6 +146,9 @@ pub struct NaiveMemory<H> {
 impl<H: Copy + Default> NaiveMemory<H> {
     /// An empty memory; `links` has the link of each output port.
     ///
+    /// # Errors
+    /// If the layout contradicts itself ([`Layout::check`]).
+    ///
     /// # Panics
     /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {

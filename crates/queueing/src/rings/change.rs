@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Instant, Rate};
 
-use super::{PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings, aqm_flag};
+use super::{RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings};
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::FrameCount;
@@ -15,7 +15,7 @@ impl<H: Copy + Default> Rings<H> {
     /// If the ring is paused.
     pub fn pause(&mut self, ring: usize) {
         assert!(!self.is_paused(ring), "ring {ring} is paused twice");
-        self.rings[ring].flags |= PAUSED;
+        self.rings[ring].is_paused = true;
         self.deactivate(ring);
         assert_eq!(self.rings[ring].wait, RingWait::Idle, "a paused ring waits for no turn");
     }
@@ -28,7 +28,7 @@ impl<H: Copy + Default> Rings<H> {
         assert!(self.is_paused(ring), "ring {ring} resumes, and was not paused");
         let state = &mut self.rings[ring];
         assert_eq!(state.wait, RingWait::Idle, "a paused ring waits for no turn");
-        state.flags &= !PAUSED;
+        state.is_paused = false;
         if state.has_first {
             self.awaken(now, ring);
         }
@@ -36,17 +36,19 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Returns true if a ring is paused.
     pub fn is_paused(&self, ring: usize) -> bool {
-        self.rings[ring].flags & PAUSED != 0
+        self.rings[ring].is_paused
     }
 
     /// Changes a ring's capacity. Queued frames stay, even above the new capacity.
+    ///
+    /// # Errors
+    /// If `frames_max` is zero or above [`RING_FRAMES_MAX`]; the ring is then unchanged.
     pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { actual: frames_max, reserved: 0, max: RING_FRAMES_MAX });
         }
-        let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
-        (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.update_thresholds(cold);
+        let state = &mut self.rings[ring];
+        (state.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
         if self.service == RingService::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -54,6 +56,9 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Changes a ring's token bucket; frames already sent still count.
+    ///
+    /// # Errors
+    /// If the rate or the burst is out of range ([`TokenBucket::new`]); the ring is then unchanged.
     pub fn set_shaping(
         &mut self,
         now: Instant,
@@ -75,6 +80,9 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Changes the rate and burst of the port as a whole; frames already sent still count.
+    ///
+    /// # Errors
+    /// If the rate or the burst is out of range ([`TokenBucket::new`]); the port is then unchanged.
     pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
         match (shaping, &mut self.shaper) {
             (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,
@@ -96,6 +104,9 @@ impl<H: Copy + Default> Rings<H> {
     /// Gives an empty ring new settings, and counters that start at zero. Indices are never freed: a caller that adds and
     /// removes rings for a long time reuses them by this call. `frames_reserved` has no effect.
     ///
+    /// # Errors
+    /// If the capacity is zero or above [`RING_FRAMES_MAX`], or the token bucket is out of range; the ring is then unchanged.
+    ///
     /// # Panics
     /// If the ring holds a frame or is paused.
     pub fn renew_ring(
@@ -113,9 +124,8 @@ impl<H: Copy + Default> Rings<H> {
         let state = &mut self.rings[ring];
         (state.bucket, state.is_shaped) = (bucket, settings.shaping.is_some());
         (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
+        (state.bytes_max, state.frames_max) = (0, 0);
         let cold = &mut self.cold[ring];
-        (cold.bytes_max, cold.frames_max) = (0, 0);
-        state.update_thresholds(cold);
         cold.priority = settings.priority;
         (cold.marked, cold.dropped, cold.emptied_at) = (FrameCount::default(), Default::default(), now);
         Ok(())
@@ -123,8 +133,7 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Changes a ring's marking; averages restart.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
-        let state = &mut self.rings[ring];
-        state.flags = state.flags & PAUSED | aqm_flag(&aqm);
+        self.rings[ring].has_aqm = !matches!(aqm, Aqm::None);
         self.cold[ring].aqm = aqm;
     }
 }

@@ -89,6 +89,6 @@ impl<H: Copy + Default> RingState<H> {
     /// Returns true if a frame may pass, regardless of tokens and length.
     #[inline]
     fn is_open(&self) -> bool {
-        !self.has_first && self.flags == 0
+        !self.has_first && !self.is_paused && !self.has_aqm
     }
 }

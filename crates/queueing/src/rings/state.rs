@@ -2,7 +2,7 @@
 
 use fanin_units::Instant;
 
-use super::{ColdState, PAUSED, RingSlot, RingState, RingWait, Rings};
+use super::{RingSlot, RingState, RingWait, Rings};
 use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
@@ -44,29 +44,11 @@ impl<H: Copy + Default> RingState<H> {
         first.into_iter().chain(self.others.iter())
     }
 
-    /// Decides an arrival above one of the thresholds, that is, above a high-water mark or a limit. Returns true if it may enter, and then raises the marks.
-    #[inline(never)]
-    pub(super) fn admits_above_threshold(&mut self, bytes: u64, cold: &mut ColdState) -> bool {
-        let frames = self.len() + 1;
-        let fits = frames <= cold.frames_limit && bytes <= self.bytes_limit;
-        if fits {
-            cold.frames_max = cold.frames_max.max(frames);
-            cold.bytes_max = cold.bytes_max.max(bytes);
-            self.update_thresholds(cold);
-        }
-        fits
-    }
-
-    pub(super) fn update_thresholds(&mut self, cold: &ColdState) {
-        self.frames_threshold = cold.frames_max.min(cold.frames_limit);
-        self.bytes_threshold = cold.bytes_max.min(self.bytes_limit);
-    }
-
     /// Chooses the list of a ring whose first frame, of `bytes` bytes on the wire, became the first at `since`. Returns the time
     /// at which the ring has tokens for it; `None` if it has them at `now`.
     #[inline]
     pub(super) fn choose_list(&mut self, now: Instant, since: Instant, bytes: u32) -> Option<Instant> {
-        assert!(self.has_first && self.flags & PAUSED == 0, "a ring without a frame to send has no list");
+        assert!(self.has_first && !self.is_paused, "a ring without a frame to send has no list");
         let tokens_at = self.update_due(since, bytes);
         let is_parked = tokens_at > now;
         self.wait = if is_parked { RingWait::Parked } else { RingWait::Ready };

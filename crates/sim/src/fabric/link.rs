@@ -37,8 +37,9 @@ pub(super) struct LinkState {
     byte_ps: u32,
     /// Number of observers of arriving frames.
     taps: u16,
-    /// True if the next frame goes behind others into `frames`: the schedule holds a frame, or the link leads out.
-    is_queued: bool,
+    /// True if the arrival of an earlier frame is scheduled, so that the next frame goes into `frames`. Always true if the link
+    /// leads out: the other partition schedules the arrivals.
+    has_scheduled_arrival: bool,
     /// The node at the link's far end.
     far_end: FarEnd,
     rate: Rate,
@@ -57,7 +58,7 @@ impl LinkState {
             delay: propagation + latency,
             byte_ps: rate.byte_ps(),
             taps: 0,
-            is_queued: false,
+            has_scheduled_arrival: false,
             far_end: FarEnd::Host,
             rate,
             wire_bytes: 0,
@@ -104,10 +105,10 @@ impl LinkState {
         self.free_at = departure;
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
-        if self.is_queued {
+        if self.has_scheduled_arrival {
             self.frames.push((arrival, parcel));
         } else {
-            self.is_queued = true;
+            self.has_scheduled_arrival = true;
             schedule.insert_arrival(arrival, index, parcel);
         }
     }
@@ -176,11 +177,11 @@ impl LinkState {
     /// Takes the frame that arrives, and schedules the next arrival.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, index: PortIndex) -> Parcel {
-        debug_assert!(self.is_queued, "an arrival is of a frame");
+        debug_assert!(self.has_scheduled_arrival, "a frame arrives without a scheduled arrival");
         let arrived = schedule.frame(index);
         match self.frames.pop() {
             Some((arrival, next)) => schedule.insert_arrival(arrival, index, next),
-            None => self.is_queued = false,
+            None => self.has_scheduled_arrival = false,
         }
         arrived
     }
@@ -204,8 +205,8 @@ impl LinkState {
     /// Makes the link lead to another partition. Keeps frames for [`Self::take_leaving`] and signals for
     /// [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
-        assert!(!self.is_queued, "frames are on the link");
-        (self.far_end, self.is_queued) = (FarEnd::Partition, true);
+        assert!(!self.has_scheduled_arrival, "frames are on the link");
+        (self.far_end, self.has_scheduled_arrival) = (FarEnd::Partition, true);
     }
 
     /// Takes the next frame, with its arrival, off a link that leads to another partition.

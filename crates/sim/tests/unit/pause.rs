@@ -54,6 +54,8 @@ fn ring_of(switches: u32, ahead: u32, settings: SwitchSettings) -> (Fabric, Vec<
         fabric.add_route(&path, |_| None).unwrap()
     });
     let routes: Vec<PathStep> = routes.collect();
+    // Frames to its first end are bulk data, and those to its second end are urgent.
+    fabric.pause().add_connection(true);
     (fabric, routes, network)
 }
 
@@ -194,7 +196,6 @@ proptest! {
         let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
         let (mut fabric, routes, _) =
             ring_of(4, ahead, SwitchSettings { count_in_service: counts, buffering, ..settings(mode, 8_000) });
-        fabric.pause().set_bulk_connections(1, u32::MAX);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);
         let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());

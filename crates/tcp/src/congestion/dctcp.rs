@@ -49,7 +49,7 @@ impl Dctcp {
         window: &CongestionWindow,
         has_ece: bool,
     ) -> u32 {
-        let by_share = has_ece || config.recovers_as_linux_6();
+        let by_share = has_ece || config.is_linux_6();
         let reduced = if by_share { self.reduced(window.cwnd) } else { window.cwnd / 2 };
         reduced.max(parameters.window_min * config.segment_units())
     }

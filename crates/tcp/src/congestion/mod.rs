@@ -92,7 +92,7 @@ impl Algorithm {
     /// after a mark.
     pub(crate) fn react_to_loss(&self, config: &Config, window: &mut CongestionWindow) {
         match self {
-            Self::Dctcp(_) if config.recovers_as_linux_6() => {
+            Self::Dctcp(_) if config.is_linux_6() => {
                 window.ssthresh = dctcp::Dctcp::half(config, dctcp::parameters(config), window);
             }
             Self::NewReno
@@ -135,8 +135,7 @@ impl Algorithm {
                 cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], ca_state);
             }
             Self::Dctcp(dctcp) => {
-                let is_linux = config.reduction == Reduction::Proportional;
-                dctcp.on_sample(dctcp::parameters(config), ack, is_linux);
+                dctcp.on_sample(dctcp::parameters(config), ack, config.is_linux_6());
             }
             Self::Swift(swift) => swift.on_sample(config, swift::parameters(config), window, ack, rtt_ps),
         }
@@ -146,7 +145,7 @@ impl Algorithm {
     /// counts all deliveries (`dctcp_update_alpha`).
     pub(crate) fn counts_deliveries(&self, config: &Config) -> bool {
         match self {
-            Self::Dctcp(_) => config.recovers_as_linux_6(),
+            Self::Dctcp(_) => config.is_linux_6(),
             Self::NewReno | Self::Cubic(_) | Self::Swift(_) | Self::Static | Self::Bbr(_) => false,
         }
     }

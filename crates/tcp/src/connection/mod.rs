@@ -203,13 +203,18 @@ impl TcpConnection {
         &self.endpoint
     }
 
-    /// Opens the connection actively: the next [`poll_transmit`](Self::poll_transmit) returns a SYN. Fails unless the
-    /// connection is closed or listens.
+    /// Opens the connection actively: the next [`poll_transmit`](Self::poll_transmit) returns a SYN.
+    ///
+    /// # Errors
+    /// If the connection is neither closed nor listens.
     pub fn connect(&mut self) -> Result<(), WrongState> {
         self.open(ConnectionState::SynSent, "connect")
     }
 
-    /// Opens the connection passively: waits for a SYN. Fails unless the connection is closed.
+    /// Opens the connection passively: waits for a SYN.
+    ///
+    /// # Errors
+    /// If the connection is not closed.
     pub fn listen(&mut self) -> Result<(), WrongState> {
         self.open(ConnectionState::Listen, "listen")
     }
@@ -234,8 +239,10 @@ impl TcpConnection {
         Ok(())
     }
 
-    /// Appends `bytes` to the stream. They are sent once the connection is established. Fails after [`close`](Self::close),
-    /// and in all states but SYN-SENT, SYN-RECEIVED, ESTABLISHED and CLOSE-WAIT.
+    /// Appends `bytes` to the stream. They are sent once the connection is established.
+    ///
+    /// # Errors
+    /// After [`close`](Self::close), and in all states but SYN-SENT, SYN-RECEIVED, ESTABLISHED and CLOSE-WAIT.
     pub fn send(&mut self, bytes: u64) -> Result<(), WrongState> {
         match self.state {
             ConnectionState::SynSent

@@ -142,7 +142,7 @@ impl TcpConnection {
         // tcp_fin: the ACK of a FIN without data may wait for the application, which is expected to close as well.
         let may_wait = has_fin
             && payload == 1
-            && self.config.recovers_as_linux_6()
+            && self.config.is_linux_6()
             && self.state == ConnectionState::Established
             && self.endpoint.receiver.expect_answer(segment.offset);
         let before = self.endpoint.receiver.ack_state();

@@ -10,14 +10,14 @@ const QUICK_ACKS_AFTER_MARK: u32 = 2;
 impl Receiver {
     /// Notes the mark of a data segment.
     pub(super) fn note_marks(&mut self, config: &Config, segment: &Segment) {
-        if segment.flags.contains(Flags::CWR) && config.recovers_as_linux_6() {
+        if segment.flags.contains(Flags::CWR) && config.is_linux_6() {
             // The sender's window may be one segment (`tcp_ecn_accept_cwr`).
             self.ack_now();
         }
         if config.ecn_exact {
             // A duplicate changes no echo: it ends before `tcp_data_ecn_check`.
             let is_new = segment.offset + u64::from(segment.payload) > self.rcv_nxt;
-            if is_new || !config.recovers_as_linux_6() {
+            if is_new || !config.is_linux_6() {
                 self.note_exact_mark(segment);
             }
             return;
@@ -30,7 +30,7 @@ impl Receiver {
                 self.enter_quick_acks(QUICK_ACKS_AFTER_MARK);
             }
             self.flags |= ECHO_MARKS;
-        } else if !segment.flags.contains(Flags::ECT) && config.recovers_as_linux_6() {
+        } else if !segment.flags.contains(Flags::ECT) && config.is_linux_6() {
             // Without ECT it is most likely a retransmission (`__tcp_ecn_check_ce`).
             self.enter_quick_acks(QUICK_ACKS_AFTER_MARK);
         }

@@ -118,7 +118,7 @@ impl Receiver {
     /// The bound of the window before the first measurement: a quarter more than the first window. In Linux that was whole segments
     /// of a buffer of whole pages.
     fn window_max(config: &Config, window: u32) -> u32 {
-        let buffer = if config.recovers_as_linux_6() { window.next_multiple_of(4096) } else { window };
+        let buffer = if config.is_linux_6() { window.next_multiple_of(4096) } else { window };
         (buffer + buffer / 4).min(config.receive_window)
     }
 
@@ -224,7 +224,7 @@ impl Receiver {
             self.out_of_order.get_or_insert_default().report_duplicate(start, end);
         }
         self.enter_quick_acks(QUICK_ACKS_MAX);
-        if config.recovers_as_linux_6() && end < self.rcv_wup && !is_scheduled {
+        if config.is_linux_6() && end < self.rcv_wup && !is_scheduled {
             // Its own ACK is none of them (`tcp_send_dupack`).
             self.quick_acks += 1;
         }
@@ -286,7 +286,7 @@ impl Receiver {
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
         // Since Linux 6.6 a segment that acknowledges no new data uses no quick ACK (tcp_dec_quickack_mode).
-        if self.quick_acks > 0 && (self.flags & (ACK_NOW | ACK_TIMER) != 0 || !config.recovers_as_linux_6()) {
+        if self.quick_acks > 0 && (self.flags & (ACK_NOW | ACK_TIMER) != 0 || !config.is_linux_6()) {
             self.quick_acks -= 1;
             if self.quick_acks == 0 {
                 self.ato = ATO_MIN;

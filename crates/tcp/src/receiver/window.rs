@@ -29,7 +29,7 @@ impl Receiver {
     #[inline]
     pub(super) fn widen_window(&mut self, config: &Config, payload: u16) {
         // In Linux the segment that has just arrived takes space, and the growth counts the options.
-        let (limit, growth) = if config.recovers_as_linux_6() {
+        let (limit, growth) = if config.is_linux_6() {
             let growth = 2 * config.advertised_mss().max(payload.into());
             (self.window_max.saturating_sub(payload.into()), growth)
         } else {
@@ -58,7 +58,7 @@ impl Receiver {
     #[inline]
     pub(super) fn window_to_offer(&self, config: &Config) -> u64 {
         let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.rcv_nxt - self.read };
-        let free = if config.recovers_as_linux_6() {
+        let free = if config.is_linux_6() {
             // __tcp_select_window: unread data takes space from the buffer, and only that.
             u64::from(self.window_max).saturating_sub(unread).min(self.window.min(self.clamp).into())
         } else {

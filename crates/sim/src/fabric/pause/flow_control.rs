@@ -42,11 +42,10 @@ pub(crate) struct FlowControl {
     /// Ingress occupancy, by the port that sent the frames over its link.
     ingress: Vec<Ingress>,
     switches: Vec<PausingSwitch>,
+    /// With priorities, the class of the frames to each end of a connection; empty otherwise.
+    classes: Vec<Class>,
     has_priorities: bool,
-    /// Ends below this number belong to connections whose second ends answer with bulk data.
-    bulk_ends: u32,
-    /// Ends from this number on belong to background connections, whose second ends send.
-    background_ends: u32,
+    /// Bytes of a frame on the wire that no buffer stores.
     unstored_bytes: u32,
     /// Bytes of a signal on the wire.
     pub(super) signal_bytes: u32,
@@ -71,24 +70,23 @@ impl FlowControl {
             ingress: thresholds.into_iter().map(Ingress::new).collect(),
             switches,
             has_priorities,
-            bulk_ends: u32::MAX,
-            background_ends: u32::MAX,
             unstored_bytes: framing.unstored_bytes(),
             signal_bytes: framing.pause_bytes(),
             ..Self::default()
         }
     }
 
-    /// Sets how many of the first connections have second ends that answer with bulk data, and the first background end.
-    pub(super) const fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
-        (self.bulk_ends, self.background_ends) = (2 * connections, background_ends);
+    /// Adds the next connection. Its second end answers with bulk data if `carries_bulk` is true.
+    pub(super) fn add_connection(&mut self, carries_bulk: bool) {
+        if self.has_priorities {
+            let answers = if carries_bulk { Class::Bulk } else { Class::Urgent };
+            self.classes.extend([answers, Class::Urgent]);
+        }
     }
 
     /// Returns the class of a frame.
     pub(super) fn class_of(&self, parcel: Parcel) -> Class {
-        let end = parcel.end();
-        let is_bulk = || end.is_multiple_of(2) && (end < self.bulk_ends || end >= self.background_ends);
-        if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
+        if self.has_priorities { self.classes[parcel.end() as usize] } else { Class::Bulk }
     }
 
     /// Returns the memories of all switches.

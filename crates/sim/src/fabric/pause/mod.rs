@@ -45,9 +45,9 @@ pub(crate) struct PausingPorts<'a> {
 }
 
 impl PausingPorts<'_> {
-    /// Sets the connections with bulk data, as [`FlowControl::set_bulk_connections`] does.
-    pub(crate) const fn set_bulk_connections(&mut self, connections: u32, background_ends: u32) {
-        self.flow_control.set_bulk_connections(connections, background_ends);
+    /// Adds the next connection. Its second end answers with bulk data if `carries_bulk` is true.
+    pub(crate) fn add_connection(&mut self, carries_bulk: bool) {
+        self.flow_control.add_connection(carries_bulk);
     }
 
     /// Handles a frame that arrives over the link of `input` at a switch's pausable output. Returns the memory's verdict.

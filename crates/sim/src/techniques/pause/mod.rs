@@ -1,4 +1,4 @@
-//! PAUSE and priority flow control: marks the connections of bulk data, and gives the figures.
+//! PAUSE and priority flow control: gives the figures.
 //!
 //! `crates/queueing/src/pause.rs` decides when an input stops its neighbour; `crates/sim/src/fabric/pause` sends the signal;
 //! `crates/queueing/src/pausable.rs` is the queue that is paused.
@@ -9,9 +9,7 @@ use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks
 use crate::Error;
 use crate::engine::Engine;
 
-struct PauseTechnique {
-    bulk_connections: u32,
-}
+struct PauseTechnique;
 
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
     build,
@@ -20,18 +18,12 @@ pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions {
 };
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    let technique = PauseTechnique { bulk_connections: setup.bulk_connections };
-    Ok(setup.engine.fabric.uses_pause().then(|| Installed::technique(technique)))
+    Ok(setup.engine.fabric.uses_pause().then(|| Installed::technique(PauseTechnique)))
 }
 
 impl TechniqueHooks for PauseTechnique {
     fn key(&self) -> &'static str {
         "pause"
-    }
-
-    fn on_start(&mut self, engine: &mut Engine) {
-        let background_ends = engine.split_ends().0.len() as u32;
-        engine.fabric.pause().set_bulk_connections(self.bulk_connections, background_ends);
     }
 
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
