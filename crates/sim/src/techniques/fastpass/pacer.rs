@@ -346,9 +346,11 @@ impl Pacer {
         let mut left = self.slot_bytes;
         self.counters.slots_begun += 1;
         self.counters.slots_unused += u64::from(pair.queue.is_empty());
-        while self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left) {
+        // A full segment with SACK blocks is longer than a timeslot, and has one of its own.
+        let fits = |bytes, left| bytes <= left || left == self.slot_bytes;
+        while self.packets.first(pair.queue).is_some_and(|waiting| fits(waiting.parcel.wire_bytes(), left)) {
             let Some(waiting) = self.packets.pop(&mut pair.queue) else { break };
-            left -= waiting.parcel.wire_bytes();
+            left = left.saturating_sub(waiting.parcel.wire_bytes());
             self.held_back.payload -= u64::from(waiting.payload);
             self.held_back.frames -= 1;
             self.counters.packets += 1;
