@@ -210,10 +210,10 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// Returns a number that changes with each step of the workload, and with each acknowledged byte of an answer.
+    /// Returns a number that changes with each step of the workload, and with each byte of an answer that has arrived.
     fn progress(&self) -> u64 {
-        let acked = |connection| self.techniques.acked(&self.engine, 2 * connection + 1);
-        self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
+        let arrived = |connection| self.techniques.arrived(&self.engine, 2 * connection + 1);
+        self.workload.progress() + (0..self.bulk_connections).map(arrived).sum::<u64>()
     }
 
     /// Returns true if nothing has moved since the last check, and no timer runs or all were awaited [`WAITS_MAX`] times.

@@ -35,6 +35,14 @@ fn figure(summary: &Summary, figure: &str) -> f64 {
     summary.techniques["sird"][figure].as_f64().unwrap_or_else(|| panic!("no {figure}"))
 }
 
+/// An answer takes 21 s, sixteen times the limit and more, and nothing else moves.
+#[test]
+fn a_long_answer_is_not_stalled() {
+    let sets = ["workload.senders=1", "workload.request_size=25 MB", "run.duration=100 ms", "run.warmup=0 s"];
+    let slow = ["link.rate=10 Mb/s", "readout.link.rate=10 Mb/s", "run.stall_limit=1 s"];
+    outcome("incast", &[&sets[..], &slow].concat());
+}
+
 #[test]
 fn an_incast_of_any_size_fits_a_shallow_buffer() {
     for senders in ["4", "32", "128"] {

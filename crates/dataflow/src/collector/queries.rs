@@ -52,13 +52,14 @@ impl<P: FragmentPayload> Collector<P> {
         let mut lines = Vec::new();
         let (waiting, pending) = (self.requests_waiting(), self.requests_pending());
         if waiting + pending > 0 {
-            let credits = match self.credits_total() {
-                Some(credits) => format!("{} of {credits} credits used", self.credits_used()),
-                None => String::from("no credits"),
-            };
-            lines.push(format!(
-                "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
-            ));
+            let mut line = format!("collector {place} waits for {pending} answers");
+            if waiting > 0 {
+                line += &format!(" and holds {waiting} requests back");
+            }
+            if let Some(credits) = self.credits_total() {
+                line += &format!(" ({} of {credits} credits used)", self.credits_used());
+            }
+            lines.push(line);
         }
         let events = self.waits();
         lines.extend(

@@ -32,7 +32,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::engine::{Engine, HeldBack};
 use crate::fabric::Crossing;
-use crate::index::EndIndex;
+use crate::index::{EndIndex, peer};
 use crate::occurrence::TechniqueStep;
 
 use hooks::{ActsAt, Installed, TechniqueFunctions, TechniqueHooks, TransportHooks};
@@ -206,14 +206,14 @@ impl TechniqueSet {
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
         match self.transport.as_ref().filter(|_| !engine.is_background(end)) {
             Some(transport) => transport.stats(end),
-            None => (engine.stats(end), self.acked(engine, end)),
+            None => (engine.stats(end), self.arrived(engine, end)),
         }
     }
 
-    /// Returns the acknowledged bytes of an end.
-    pub(crate) fn acked(&self, engine: &Engine, end: EndIndex) -> u64 {
+    /// Returns the bytes of an end that its peer has received: over TCP, those that are acknowledged.
+    pub(crate) fn arrived(&self, engine: &Engine, end: EndIndex) -> u64 {
         match self.transport.as_ref().filter(|_| !engine.is_background(end)) {
-            Some(transport) => transport.stats(end).1,
+            Some(transport) => transport.delivered(peer(end)),
             None => engine.ends()[end as usize].endpoint.acked(),
         }
     }
