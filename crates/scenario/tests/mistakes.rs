@@ -488,10 +488,19 @@ fn times_and_sizes_that_no_run_can_hold() {
         "[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter = { barrier = 'clock', slot = '1 ps' }\n";
     one(slot, 3, 46, &["ends before a full packet is sent", "12304 ns"]);
     assert!(wrong(&slot.replace("1 ps", "12304 ns")).is_empty());
+    one(&slot.replace("1 ps", "12 h"), 3, 46, &["160 slots of 43200 s", "the maximum is 24 h", "at most"]);
     // Segments below the MTU, and links without Ethernet's gap, have shorter frames: 576 + 40 + 2 bytes.
     let small = format!("{slot}[transport]\nmss = '576 B'\n[network]\nframing = 'point-to-point'\n");
     one(&small, 3, 46, &["ends before a full packet is sent", "4944 ns"]);
     assert!(wrong(&small.replace("1 ps", "4944 ns")).is_empty());
+}
+
+#[test]
+fn windows_for_answers_that_a_barrel_shifter_holds_back() {
+    let few = "[transport]\ncongestion_control = 'diatcp'\ndiatcp.global_window = '11 packets'\n\
+               [readout]\nhosts = 12\n[shaping]\nmethod = 'barrel-shifter'\n";
+    one(few, 3, 24, &["12 readouts", "11 of them have a window", "at least 12"]);
+    assert!(wrong(&few.replace("11 packets", "12 packets")).is_empty());
 }
 
 #[test]

@@ -119,6 +119,22 @@ impl ScenarioCheck<'_> {
                 "set workload.kind = \"event-building\"".to_owned(),
             );
         }
+        let window = s.transport.diatcp.global_window.get();
+        if s.shaping.method == ShapingMethod::BarrelShifter
+            && s.transport.congestion_control == CongestionControl::Diatcp
+            && window < u64::from(s.readout.hosts)
+        {
+            self.fail(
+                "transport.diatcp.global_window",
+                format!(
+                    "{} readouts owe a collector answers that the barrel shifter holds back, and {window} of them have a window",
+                    s.readout.hosts
+                ),
+                "fewer packets than readouts",
+                Some(("shaping.method", "holds answers back")),
+                format!("give at least {}, or use another transport.congestion_control", s.readout.hosts),
+            );
+        }
         let b = &s.shaping.barrel_shifter;
         if b.events == 0 || b.events > 1_024 {
             let message = format!("`shaping.barrel_shifter.events` is {}", b.events);

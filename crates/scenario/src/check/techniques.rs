@@ -3,6 +3,7 @@
 use fanin_units::Duration;
 
 use super::ScenarioCheck;
+use super::times::LONGEST;
 use super::topology::switches_used;
 use crate::types::*;
 
@@ -175,6 +176,20 @@ impl ScenarioCheck<'_> {
                 "shorter than a packet",
                 Some(("readout.link.rate", "the rate of a readout's link")),
                 format!("give at least \"{shortest}\""),
+            );
+        }
+        let slots = s.collectors_total().max(s.readout.hosts.into());
+        let turn = slot.get().saturating_mul(slots);
+        if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && turn > LONGEST.get() {
+            self.fail(
+                "shaping.barrel_shifter.slot",
+                format!(
+                    "a turn of {slots} slots of {slot} lasts {}; the maximum is 24 h",
+                    Duration::new(turn)
+                ),
+                "too long a turn",
+                None,
+                format!("give at most \"{}\"", Duration::new(LONGEST.get() / slots)),
             );
         }
     }

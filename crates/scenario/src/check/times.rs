@@ -5,10 +5,10 @@ use fanin_units::Duration;
 use super::ScenarioCheck;
 
 /// The longest time of any setting, which is the longest run.
-const LONGEST: Duration = Duration::from_secs(86_400);
+pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
 
 impl ScenarioCheck<'_> {
-    /// Refuses times above 24 h, so that a sum of two or three times fits the clock of 213 days.
+    /// Refuses times above 24 h, so that a sum of two or three times fits the clock of 106 days.
     pub(super) fn times(&mut self) {
         let s = self.scenario;
         let (t, fastpass, barrel) = (&s.transport, &s.shaping.fastpass, &s.shaping.barrel_shifter);
