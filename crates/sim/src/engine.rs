@@ -1,5 +1,7 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
+use std::collections::BTreeSet;
+
 use fanin_network::{Network, PortIndex};
 use fanin_queueing::MemoryOccupancy;
 use fanin_recording::{EndpointCounts, MessageStep, PortOccupancy, RingVisitor, RunTotals};
@@ -335,10 +337,13 @@ impl Engine {
         if is_late { Some(MessageStep::Timeout) } else { probes }
     }
 
-    /// Starts or ends recording of the frames on the link by which an end sends, in both directions.
+    /// Starts or ends recording of the frames on all links of an end's host, in both directions.
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
-        let port = self.end(index).route.port;
-        self.fabric.tap_link(port, on);
+        let host = self.end(index).host;
+        // A connection of a host with itself has no link.
+        let own = self.ends.iter().filter(|end| end.host == host && end.route.port != NIL);
+        let ports: BTreeSet<PortIndex> = own.map(|end| end.route.port).collect();
+        ports.into_iter().for_each(|port| self.fabric.tap_link(port, on));
     }
 
     /// Returns the counters of an endpoint.

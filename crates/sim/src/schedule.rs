@@ -39,6 +39,9 @@ struct ScheduleNode {
     next: u32,
 }
 
+/// The latest time of an occurrence in picoseconds: 106 days.
+const LATEST: u64 = u64::MAX >> 1;
+
 /// Returns the key of a time in the order of occurrences. The key is odd; [`first_key`] is the even key before it.
 #[inline]
 const fn key(time: u64) -> u64 {
@@ -47,7 +50,7 @@ const fn key(time: u64) -> u64 {
 
 #[inline]
 const fn first_key(time: u64) -> u64 {
-    debug_assert!(time < 1 << 63, "a time beyond the schedule");
+    debug_assert!(time <= LATEST, "a time beyond the schedule");
     time << 1
 }
 
@@ -228,10 +231,12 @@ impl Schedule {
         key >> self.shift >> BLOCK_BITS
     }
 
-    /// Schedules an occurrence; `time` must not lie before the last one taken.
+    /// Schedules an occurrence; `time` must not lie before the last one taken. One beyond [`LATEST`] never comes.
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, occurrence: Occurrence) {
-        self.insert_key(key(time), occurrence);
+        if time <= LATEST {
+            self.insert_key(key(time), occurrence);
+        }
     }
 
     /// Schedules an occurrence before all those of its instant from [`Self::insert`].

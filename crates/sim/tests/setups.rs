@@ -295,6 +295,36 @@ fn a_barrel_shifter_goes_on_without_the_dead() {
     }
 }
 
+/// The barrier notices the failure after the last event was assigned.
+#[test]
+fn a_failure_noticed_late_assigns_nothing_more() {
+    let text = SMALL.replace("[network]", "[shaping]\nmethod = \"barrel-shifter\"\n[network]");
+    let sets = [
+        "shaping.barrel_shifter.timeout=500 ms",
+        "shaping.barrel_shifter.fail_at=40 ms",
+        "shaping.barrel_shifter.failed_readouts=[0]",
+    ];
+    let outcome = run(&scenario(&text, &sets), 1, &RunControl::default()).unwrap();
+    assert_eq!(outcome.end, RunEnd::Complete);
+    let last = outcome.records.events.iter().map(|row| row.assigned_ps).max();
+    assert!(last < Some(80_000_000_000), "assigned after the run's 80 ms: {last:?}");
+}
+
+/// A collector has no link to the readout on its own host.
+#[test]
+fn an_event_of_the_first_host_is_recorded() {
+    let sets = ["record.events=[0]", "run.duration=2 ms", "run.warmup=0 s"];
+    let outcome = preset("lcn15-all-to-all", &sets);
+    assert!(!outcome.records.io.is_empty());
+}
+
+/// Full segments with SACK blocks are longer than a timeslot.
+#[test]
+fn long_segments_have_timeslots() {
+    let sets = ["shaping.method=fastpass", "shaping.fastpass.answers_only=true"];
+    preset("multihost", &[&sets[..], &["run.duration=5 ms", "run.warmup=0 s"]].concat());
+}
+
 #[test]
 fn full_readouts_stop_the_trigger() {
     let unlimited = small(&[]);

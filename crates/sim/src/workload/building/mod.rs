@@ -557,8 +557,7 @@ impl MeasuredWorkload for Building {
 
     fn stop_assigning(&mut self, now: Instant) {
         self.is_stopping = true;
-        // Acts like a readout with a full memory: the trigger stops.
-        self.states.handle_message(now, Peer::Supervisor, Peer::Readout(0), Message::Flow { stop: true });
+        self.states.supervisor.handle_stop(now);
     }
 
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
