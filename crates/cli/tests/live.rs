@@ -189,9 +189,9 @@ fn unsupported_scenarios_are_refused_with_a_reason() {
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     };
     refused(&["run", "replay", "--loopback", "--set", "workload.kind=push"], "workload.kind");
-    refused(&["run", "thesis-a-1000hz", "--loopback"], "one machine is asked for 512 at most");
+    refused(&["run", "thesis-a-1000hz", "--loopback"], "one machine runs at most 512");
     refused(&["run", "replay", "--set", "live.replay=none.raw"], "none.raw");
-    refused(&["run", "replay", "--set", "readout.hosts=3"], "readout.hosts has to be 4 or more");
+    refused(&["run", "replay", "--set", "readout.hosts=3"], "set readout.hosts to 4 or more");
     refused(&["run", "replay", "--set", "live.shipping_max=0"], "shipping_max");
     refused(&["node", "readout", "nothing.toml"], "cannot read nothing.toml");
     refused(&["node", "cook", "system.toml"], "possible values: supervisor, readout");
