@@ -28,7 +28,7 @@ impl LinearShift {
     /// # Panics
     /// If `sources` or `destinations` is zero.
     pub fn new(sources: u32, destinations: u32) -> Self {
-        assert!(sources > 0 && destinations > 0, "a shift needs a host on either side");
+        assert!(sources > 0 && destinations > 0, "a shift has no host on one side");
         Self { sources, destinations }
     }
 

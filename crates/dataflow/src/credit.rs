@@ -258,7 +258,7 @@ impl<T> CreditPool<T> {
         self.used += u32::from(entry.cost);
         assert!(
             self.credits.is_none_or(|credits| self.used <= credits),
-            "free and used credits add up to all credits"
+            "more credits are used than there are"
         );
         Some(entry.request)
     }
@@ -268,7 +268,7 @@ impl<T> CreditPool<T> {
     /// # Panics
     /// If more credits return than were taken.
     pub fn give_back(&mut self, cost: u16) {
-        self.used = self.used.checked_sub(u32::from(cost)).expect("more credits came back than were taken");
+        self.used = self.used.checked_sub(u32::from(cost)).expect("only credits that were taken come back");
     }
 
     /// Removes all waiting requests of a slot.

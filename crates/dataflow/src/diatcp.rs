@@ -85,7 +85,10 @@ impl WindowShares {
         let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
             return false;
         };
-        assert!(!self.debtors[place].due.is_empty(), "a sender without outstanding answers owes none");
+        assert!(
+            !self.debtors[place].due.is_empty(),
+            "a sender without outstanding answers is noted as a debtor"
+        );
         let due = self.debtors[place].due.pop_front();
         self.counters.late += u64::from(due.is_some_and(|due| due < now));
         if self.debtors[place].due.is_empty() {

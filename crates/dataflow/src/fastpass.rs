@@ -224,7 +224,7 @@ impl Arbiter {
     /// # Panics
     /// If the path is empty or names a link that was not added.
     pub fn add_pair(&mut self, path: &[u32]) -> u32 {
-        assert!(!path.is_empty(), "a path has a link");
+        assert!(!path.is_empty(), "a path has no link");
         let place = self.paths.add(path);
         for &link in path {
             self.links.links.get_mut(link as usize).expect("a path has links that were added").pairs += 1;

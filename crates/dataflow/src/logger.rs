@@ -326,7 +326,7 @@ impl<P: FragmentPayload> Logger<P> {
         }
         let granted: u64 = self.granted.values().sum();
         let writing: u64 = self.writing.values().map(|writing| writing.size).sum();
-        assert_eq!(self.counters.held, granted + writing, "every held byte is granted or being written");
+        assert_eq!(self.counters.held, granted + writing, "a held byte is neither granted nor being written");
         assert!(self.counters.held_max >= self.counters.held);
     }
 

@@ -49,7 +49,7 @@ impl FragmentSet {
     /// If `count` exceeds [`Self::FRAGMENTS_MAX`].
     #[inline]
     pub const fn first(count: u16) -> Self {
-        assert!(count <= Self::FRAGMENTS_MAX, "a readout serves at most 128 fragments");
+        assert!(count <= Self::FRAGMENTS_MAX, "a readout serves more than 128 fragments");
         let bits = if count == 128 { u128::MAX } else { (1 << count) - 1 };
         Self::from_bits(bits)
     }

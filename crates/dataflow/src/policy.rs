@@ -165,7 +165,7 @@ impl Assignment for Dense {
 
     fn remove(&mut self, unit: u32) {
         let place = self.places[unit as usize] as usize;
-        assert_eq!(self.members.get(place), Some(&unit), "a member is removed that is none");
+        assert_eq!(self.members.get(place), Some(&unit), "a unit is removed that is no member");
         self.members.swap_remove(place);
         if let Some(&moved) = self.members.get(place) {
             self.places[moved as usize] = place as u32;

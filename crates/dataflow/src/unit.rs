@@ -41,7 +41,7 @@ impl ProcessingUnit {
     /// Starts collecting: the unit received an event, or needs more of its event.
     pub(crate) fn collect(&mut self, slot: u32) {
         assert!(self.state != UnitState::Down, "a unit that is down was given an event");
-        assert!(self.slot().is_none_or(|own| own == slot), "a unit has one event");
+        assert!(self.slot().is_none_or(|own| own == slot), "a unit gets a second event");
         self.state = UnitState::Collecting;
         self.slot = slot;
     }

@@ -65,7 +65,7 @@ impl Account {
     pub(crate) fn raise_to(&mut self, level: u64) {
         debug_assert!(
             (self.level.bytes..=self.limit).contains(&level),
-            "an admission above the limit, or of less than no bytes"
+            "an admission passes the limit, or lowers the level"
         );
         self.level.bytes = level;
         self.level.bytes_max = self.level.bytes_max.max(level);
@@ -77,7 +77,7 @@ impl Account {
     /// If the charge exceeds the limit.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {
-        let level = self.within_limit(charge).expect("a frame is admitted above the limit");
+        let level = self.within_limit(charge).expect("an admitted frame fits below the limit");
         self.raise_to(level);
     }
 
@@ -111,6 +111,6 @@ pub(crate) fn assert_holds<'a>(
     for (number, (account, expected)) in accounts.into_iter().zip(expected).enumerate() {
         let MemoryOccupancy { bytes, bytes_max } = account.level;
         assert_eq!(bytes, expected, "{kind} {number} has other bytes than its frames");
-        assert!(bytes <= bytes_max, "the high-water mark of {kind} {number}");
+        assert!(bytes <= bytes_max, "{kind} {number} holds more than its high-water mark");
     }
 }

@@ -134,7 +134,11 @@ impl OutputBuffer {
     #[inline]
     pub(crate) fn depart_all(&mut self, at: Instant, frames: u32) {
         assert!(at >= self.emptied_at, "departures run backwards");
-        assert_eq!(self.occupancy.frames, u64::from(frames), "frames and departures");
+        assert_eq!(
+            self.occupancy.frames,
+            u64::from(frames),
+            "frames are stored without a departure, or the reverse"
+        );
         debug_assert_eq!(
             self.counters.enqueued.frames,
             self.counters.departed.frames + u64::from(frames),
@@ -185,8 +189,11 @@ impl OutputBuffer {
     /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all high-water marks](Self::below_high_water).
     #[inline]
     pub(crate) fn admit_below_high_water(&mut self, level: u64, bytes: u32) {
-        debug_assert!(level <= self.occupancy.bytes_max, "an admission that sets a high-water mark");
-        assert!(self.aqm.is_none(), "an admission that a marker has not seen");
+        debug_assert!(
+            level <= self.occupancy.bytes_max,
+            "an admission without a check sets a high-water mark"
+        );
+        assert!(self.aqm.is_none(), "a marker has not seen an admission");
         self.occupancy.bytes = level;
         self.occupancy.frames += 1;
         self.counters.enqueued.add(bytes);
@@ -263,8 +270,12 @@ impl OutputBuffer {
         known += stored;
         assert_eq!(self.counters.enqueued, known, "frames of a buffer are unaccounted for");
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
-        assert_eq!((frames, bytes), (stored.frames, charges), "the occupancy of a buffer");
-        assert!(frames <= frames_max && bytes <= bytes_max, "the high-water marks of a buffer");
+        assert_eq!(
+            (frames, bytes),
+            (stored.frames, charges),
+            "the occupancy of a buffer differs from its frames"
+        );
+        assert!(frames <= frames_max && bytes <= bytes_max, "a buffer holds more than its high-water marks");
         assert!(bytes_max <= self.limit, "more is queued than the limit allows");
     }
 }

@@ -40,7 +40,7 @@ impl<T: Copy + Default> Fifo<T> {
     /// # Panics
     /// If `len` exceeds [`Self::LEN_MAX`].
     pub fn reserve(&mut self, len: u32) {
-        assert!(len <= Self::LEN_MAX, "a queue of {len} values; the most is {}", Self::LEN_MAX);
+        assert!(len <= Self::LEN_MAX, "a queue holds {len} values, more than {}", Self::LEN_MAX);
         if len as usize > self.slots.len() {
             self.grow(len.next_power_of_two());
         }
@@ -119,7 +119,10 @@ impl<T: Copy + Default> Fifo<T> {
     #[cold]
     fn grow(&mut self, capacity: u32) {
         assert!(capacity <= Self::LEN_MAX, "a queue outgrows its limit of {} values", Self::LEN_MAX);
-        assert!(capacity.is_power_of_two() && capacity > self.len(), "a queue of {capacity} slots");
+        assert!(
+            capacity.is_power_of_two() && capacity > self.len(),
+            "a queue gets {capacity} slots, which is no power of two or too few"
+        );
         let mut slots = vec![T::default(); capacity as usize];
         slots.iter_mut().zip(self.iter()).for_each(|(slot, value)| *slot = value);
         (self.out, self.put) = (0, self.len());

@@ -138,7 +138,7 @@ impl FlowCounter {
                 return;
             }
             let (before, found) = self.find(flow);
-            assert_eq!(found, self.oldest, "the oldest flow is in its bucket");
+            assert_eq!(found, self.oldest, "the oldest flow is not in its bucket");
             self.forget(before, found);
             self.aged += 1;
         }
@@ -233,11 +233,14 @@ impl FlowCounter {
         let bucket = self.bucket(flow);
         match self.entries.get_mut(before as usize) {
             Some(before) => {
-                assert_eq!(before.chained, place, "the entry before another in its bucket");
+                assert_eq!(before.chained, place, "a flow does not follow the entry before it in its bucket");
                 before.chained = chained;
             }
             None => {
-                assert_eq!(self.buckets[bucket], place, "the first entry of its bucket");
+                assert_eq!(
+                    self.buckets[bucket], place,
+                    "a flow without an entry before it is not the first of its bucket"
+                );
                 self.buckets[bucket] = chained;
             }
         }

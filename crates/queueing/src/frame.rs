@@ -48,7 +48,7 @@ impl FrameCharge {
     /// If `cell` is zero, or `overhead` or `cell` exceeds [`u32::MAX`].
     pub fn new(overhead: Bytes, cell: Bytes) -> Self {
         let small = |bytes: Bytes| u32::try_from(bytes.get()).expect("bookkeeping and cells are small");
-        assert!(!cell.is_zero(), "a memory cell has at least 1 byte");
+        assert!(!cell.is_zero(), "a memory cell has no bytes");
         Self { overhead: small(overhead), cell: small(cell) }
     }
 

@@ -20,7 +20,7 @@ impl OutputLink {
     /// # Panics
     /// If the rate is zero, or the overhead 4 GiB or more.
     pub const fn new(rate: Rate, overhead: Bytes) -> Self {
-        assert!(!rate.is_zero(), "a link needs a rate");
+        assert!(!rate.is_zero(), "a link has a rate of zero");
         assert!(overhead.get() <= u32::MAX as u64, "an overhead of 4 GiB or more");
         Self { rate, byte_ps: rate.byte_ps(), overhead: overhead.get() as u32 }
     }

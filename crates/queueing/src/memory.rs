@@ -160,7 +160,7 @@ impl Memory {
         if !self.shared.admit_below_high_water(input, output, queued, charge) {
             return false;
         }
-        assert!(level == queued + charge, "an admission charges its frame");
+        assert!(level == queued + charge, "an admission charges other bytes than its frame has");
         own.admit_below_high_water(level, bytes);
         true
     }

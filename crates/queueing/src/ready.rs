@@ -138,7 +138,7 @@ impl Keyed {
     #[inline]
     pub(crate) fn remove(&mut self, ring: u32) {
         let RingNode { next, previous, key } = self.nodes[ring as usize];
-        assert_ne!(self.heads[key as usize], NIL, "a ring of this key has a turn");
+        assert_ne!(self.heads[key as usize], NIL, "a ring leaves a key that has none");
         if next == ring {
             self.heads[key as usize] = NIL;
             let leaf = &mut self.leaves[key as usize / 64];

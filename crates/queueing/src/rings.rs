@@ -230,7 +230,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn serve_first(&mut self, ring: usize) {
         assert!(
             self.served_first.is_none_or(|first| first == ring),
-            "a port serves one ring before all others"
+            "a port serves a second ring before all others"
         );
         assert!(!self.rings[ring].has_first, "ring {ring} is to be served first and holds frames");
         self.served_first = Some(ring);
@@ -345,8 +345,8 @@ impl<H: Copy + Default> Rings<H> {
     #[inline]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
-        assert_eq!(state.wait, RingWait::Ready, "a ring departs in its turn");
-        assert!(!state.is_paused, "a paused ring has no turn");
+        assert_eq!(state.wait, RingWait::Ready, "a frame departs from a ring that has no turn");
+        assert!(!state.is_paused, "a frame departs from a paused ring");
         let (RingSlot { frame, handle }, next) = state.pop();
         self.frames -= 1;
         let bytes = frame.bytes + self.overhead;
@@ -442,23 +442,26 @@ impl<H: Copy + Default> Rings<H> {
             let mut known = state.departed;
             known += stored;
             assert_eq!(state.enqueued, known, "frames of ring {ring} are unaccounted for");
-            assert_eq!(state.bytes, stored.bytes, "the bytes that ring {ring} holds");
-            assert!(state.bytes <= state.bytes_max, "the high-water mark of ring {ring}");
-            assert!(stored.frames <= state.frames_max.into(), "the high-water mark of ring {ring}");
+            assert_eq!(state.bytes, stored.bytes, "the bytes of ring {ring} differ from its frames");
+            assert!(state.bytes <= state.bytes_max, "ring {ring} holds more than its high-water mark");
+            assert!(
+                stored.frames <= state.frames_max.into(),
+                "ring {ring} holds more than its high-water mark"
+            );
             let waits = state.has_first && !state.is_paused;
             assert_eq!(
                 waits,
                 state.wait != RingWait::Idle,
-                "ring {ring} waits if it holds frames and may send"
+                "ring {ring} waits without a frame to send, or does not wait with one"
             );
             served_first_is_ready |= self.served_first == Some(ring) && state.wait == RingWait::Ready;
             frames += stored.frames;
         }
         assert_eq!(
             self.served_first_is_ready, served_first_is_ready,
-            "the ring that is served first waits for its turn"
+            "the ring that is served first is ready and not noted, or the reverse"
         );
-        assert_eq!(self.frames, frames, "the frames of all rings");
+        assert_eq!(self.frames, frames, "the frames of all rings do not add up to those of the port");
     }
 
     #[cold]
@@ -493,7 +496,7 @@ impl<H: Copy + Default> Rings<H> {
         let Self { wheel, served_first, served_first_is_ready, ready, rings, cold, service, .. } = self;
         wheel.expire(now, |ring| {
             let place = ring as usize;
-            assert_eq!(rings[place].wait, RingWait::Parked, "a ring that waits for tokens");
+            assert_eq!(rings[place].wait, RingWait::Parked, "a ring gets tokens that does not wait for them");
             assert!(rings[place].has_first, "an empty ring waits for tokens");
             rings[place].wait = RingWait::Ready;
             if *served_first == Some(place) {
@@ -512,7 +515,7 @@ impl<H: Copy + Default> Rings<H> {
 
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
-        assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may send");
+        assert_eq!(self.rings[ring].wait, RingWait::Ready, "a ring that may not send is to have a turn");
         let Self { rings, cold, service, .. } = self;
         if self.served_first == Some(ring) {
             self.served_first_is_ready = true;

@@ -193,7 +193,7 @@ impl SharedAccounts {
     }
 
     pub(crate) fn set_input_limit(&mut self, input: usize, limit: Bytes) {
-        assert!(self.limits_inputs, "this memory has no input limits");
+        assert!(self.limits_inputs, "an input is asked for in a memory without input limits");
         self.inputs[input].set_limit(limit);
     }
 

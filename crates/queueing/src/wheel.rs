@@ -97,7 +97,7 @@ impl Wheel {
     fn insert(&mut self, ring: u32, at: u64) {
         let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
         let slot = ((self.cursor + ahead) % SLOTS) as usize;
-        assert_ne!(ring, NIL, "no ring waits");
+        assert_ne!(ring, NIL, "a slot takes no ring");
         self.timers[ring as usize] = RingTimer { at, next: self.heads[slot], slot: slot as u32 };
         self.heads[slot] = ring;
         self.words[slot / 64] |= 1 << (slot % 64);
@@ -147,7 +147,7 @@ impl Wheel {
     /// Removes a waiting ring.
     pub(crate) fn remove(&mut self, ring: u32) {
         if self.alone != NIL {
-            assert_eq!(self.alone, ring, "the only ring that waits");
+            assert_eq!(self.alone, ring, "a ring waits alone and is not the one that is removed");
             self.alone = NIL;
             self.earliest = NEVER;
             return;

@@ -269,7 +269,7 @@ impl Fabric {
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
         let taken = self.free.pop();
-        debug_assert_eq!(taken, Some(place), "a segment is written in the free place");
+        debug_assert_eq!(taken, Some(place), "a segment is written in another place than the free one");
         let segment = &self.segments[place as usize];
         Parcel::new(route.next, end, self.wire_bytes(segment), place)
     }
@@ -313,7 +313,7 @@ impl Fabric {
         let parcel = port.link_mut().arrive(schedule, from);
         // The link knows its far end before the frame's path is read.
         if port.link().far_end() == FarEnd::Host {
-            debug_assert_eq!(parcel.next(), NIL, "a path ends at its host");
+            debug_assert_eq!(parcel.next(), NIL, "a path goes on behind its host");
             return ArrivalFate::Delivered {
                 end: parcel.end(),
                 segment: parcel.segment(),

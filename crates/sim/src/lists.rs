@@ -46,7 +46,7 @@ impl<T> Lists<T> {
         }
         let node = self.free;
         let place = &mut self.nodes[node as usize];
-        assert!(place.value.is_none(), "a free node holds nothing");
+        assert!(place.value.is_none(), "a free node holds a value");
         self.free = place.next;
         *place = new;
         node
@@ -72,7 +72,7 @@ impl<T> Lists<T> {
         }
         let node = &mut self.nodes[list.first as usize];
         let value = node.value.take();
-        assert!(value.is_some(), "a node of a list holds a value");
+        assert!(value.is_some(), "a node of a list holds nothing");
         let next = std::mem::replace(&mut node.next, self.free);
         self.free = list.first;
         list.first = next;

@@ -50,7 +50,7 @@ impl<M> Streams<M> {
             stream.due = message.begin + 1;
         }
         assert!(message.begin < message.due, "a message without bytes never arrives");
-        assert!(stream.due <= message.due, "messages of a stream end in order");
+        assert!(stream.due <= message.due, "a message of a stream ends before an earlier one");
         self.messages.push(&mut stream.messages, message);
         self.entered += 1;
     }

@@ -385,7 +385,7 @@ impl<W: HostWorkload> Partition<W> {
             self.pump_awake();
         }
         for (index, bytes, message) in messages.drain(..) {
-            assert!(self.played.has_end(index), "a host of another partition sends there");
+            assert!(self.played.has_end(index), "an end of another partition sends here");
             self.write(index, bytes, message);
             self.pump(index);
         }

@@ -136,7 +136,7 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     engine.set_background(stack(&scenario.background_transport())?, 2 * own);
     let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
     let techniques = if is_connected {
-        assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections");
+        assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections are missing");
         TechniqueSet::new(Setup {
             scenario,
             network,

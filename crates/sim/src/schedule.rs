@@ -437,13 +437,13 @@ impl Schedule {
             Some(place) => self.block + (place.wrapping_sub(present) % BLOCKS) as u64,
             None => self.block_of(self.far.peek()?.0.0),
         };
-        assert!(next >= self.block + 2, "the inner ring holds its two blocks");
+        assert!(next >= self.block + 2, "the inner ring skips one of its own blocks");
         let begin = (next - 1) << BLOCK_BITS << self.shift >> 1;
         if begin > until {
             return Some(Some(begin));
         }
         self.enter_block(next - 1);
-        assert!(self.first != NEVER, "the block entered holds an occurrence");
+        assert!(self.first != NEVER, "the block entered holds no occurrence");
         Some(None)
     }
 

@@ -81,7 +81,11 @@ impl Endpoint {
         };
         self.sample_rtt(config, rtt_ps);
         debug_assert!(last_sent_at <= now.get(), "acknowledged before it was sent");
-        debug_assert_eq!(self.ca_state, CongestionState::Open, "the fast path of another state");
+        debug_assert_eq!(
+            self.ca_state,
+            CongestionState::Open,
+            "an ACK takes the fast path in another state than Open"
+        );
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, CongestionState::Open);
         if self.congestion.models_path() {
@@ -327,7 +331,7 @@ impl Endpoint {
     /// Counts duplicate ACKs without SACK: each stands for a segment that left the network (`tcp_add_reno_sack`,
     /// `tcp_remove_reno_sacks`). Returns the units that the ACK delivers.
     fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
-        assert!(!config.sack, "with SACK, duplicate ACKs are not counted");
+        assert!(!config.sack, "duplicate ACKs are counted with SACK");
         let segment = config.segment_units();
         if is_duplicate
             && self.ca_state == CongestionState::Loss

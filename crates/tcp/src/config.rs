@@ -10,14 +10,14 @@ pub const RECEIVE_WINDOW_MAX: u32 = 1 << 30;
 /// The implementation whose rules hold where no other setting of [`Config`] names one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stack {
-    /// Linux 6 (`net/ipv4` of 6.18). The course of a recovery and its undo, F-RTO, quick ACKs, the receive window, the reaction to
-    /// ECN's marks, and DCTCP differ from the other stacks.
+    /// Linux 6 (`net/ipv4` of 6.18). It has rules of its own for recovery, undo and F-RTO, quick ACKs, the receive window, ECN's
+    /// marks, and DCTCP.
     Linux6,
-    /// Linux 2.6.
+    /// Linux 2.6, with the rules that it shares with the others.
     Linux2_6,
-    /// ns-3 3.44.
+    /// The simulator ns-3 3.44, with the rules that it shares with the others.
     Ns3,
-    /// The RFCs.
+    /// The RFCs without deviations.
     Textbook,
 }
 

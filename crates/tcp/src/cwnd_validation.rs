@@ -149,10 +149,10 @@ impl Endpoint {
         if !config.slow_start_after_idle || idle <= rto || self.congestion.models_path() {
             return;
         }
-        assert!(rto > 0, "each RTO of idleness halves the window");
+        assert!(rto > 0, "an RTO of zero halves the window for ever");
         let threshold = self.current_ssthresh();
         let floor = config.initial_cwnd().min(self.window.cwnd);
-        assert!(floor > 0, "a closed congestion window never opens again");
+        assert!(floor > 0, "the congestion window is closed and never opens again");
         let mut left = idle;
         while left > rto && self.window.cwnd > floor {
             left -= rto;

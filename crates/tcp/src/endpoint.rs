@@ -255,7 +255,7 @@ impl Endpoint {
     pub fn handle_segment(&mut self, config: &Config, now: Instant, segment: &Segment) {
         assert!(
             !segment.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST),
-            "a `TcpConnection` handles these"
+            "an endpoint gets a SYN, FIN or RST, which a `TcpConnection` handles"
         );
         self.burst.resume();
         self.receiver.note_timestamp(segment);
@@ -290,7 +290,7 @@ impl Endpoint {
         );
         debug_assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
         debug_assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
-        debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
+        debug_assert!(self.window.cwnd > 0, "the congestion window is closed and never opens again");
     }
 
     /// Time at which [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be

@@ -106,11 +106,11 @@ impl Flight {
     /// Appends a segment that was just sent for the first time.
     #[inline(always)]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
-        assert!(len > 0, "an empty segment is not outstanding");
+        assert!(len > 0, "an empty segment is noted as outstanding");
         debug_assert!(self.runs.back().is_none_or(|last| last.sent_at <= now), "time runs backwards");
         self.size += config.units(len, mss);
         let last = self.runs.back_mut();
-        let last = last.inspect(|last| assert!(last.end() == start, "a gap before {start}"));
+        let last = last.inspect(|last| assert!(last.end() == start, "the flight has a gap before {start}"));
         if let Some(last) = last
             && last.sent_at == now
             && last.state == 0
@@ -131,7 +131,7 @@ impl Flight {
         debug_assert_eq!(
             (self.sacked, self.lost, self.retransmitted),
             (0, 0, 0),
-            "an ACK that repairs a loss"
+            "an ACK that repairs a loss takes the fast path"
         );
         let mut units = 0;
         let mut first = 0;
@@ -315,7 +315,7 @@ impl Flight {
             self.split_at(config, start + u64::from(mss));
         }
         let Some(run) = self.runs.front_mut() else { return };
-        assert!(!run.is(LOST | SACKED), "neither lost nor SACKed");
+        assert!(!run.is(LOST | SACKED), "a segment is declared lost that is lost or SACKed");
         let units = config.units(run.len, run.mss);
         self.retransmitted -= if run.is(RETRANSMITTED) { units } else { 0 };
         self.lost += units;
@@ -441,7 +441,7 @@ impl Flight {
     /// Notes that the first segment of run `index` is retransmitted now. Returns its start and length.
     pub(crate) fn retransmit(&mut self, config: &Config, index: usize, now: u64) -> (u64, u32) {
         let run = self.runs[index];
-        assert!(!run.is(SACKED), "the receiver has it");
+        assert!(!run.is(SACKED), "a SACKed segment is sent again");
         assert!(run.sent_at <= now, "sent again before it was sent");
         let len = run.len.min(u32::from(run.mss));
         if len < run.len {
@@ -482,7 +482,7 @@ impl Flight {
         let mut expected = snd_una;
         let (mut out, mut sacked, mut lost, mut retransmitted, mut unrepaired) = (0, 0, 0, 0, 0);
         for run in self.runs.iter() {
-            assert_eq!(run.start, expected, "runs leave no gap");
+            assert_eq!(run.start, expected, "runs leave a gap");
             expected = run.end();
             let units = config.units(run.len, run.mss);
             out += units;
@@ -492,13 +492,13 @@ impl Flight {
             unrepaired += if run.state & (LOST | RETRANSMITTED) == LOST { units } else { 0 };
             assert!(!run.is(SACKED) || !run.is(LOST | RETRANSMITTED));
         }
-        assert_eq!(expected, snd_nxt, "runs end at SND.NXT");
+        assert_eq!(expected, snd_nxt, "runs do not end at SND.NXT");
         assert_eq!(out, self.size);
         if config.sack {
             assert_eq!(sacked, self.sacked);
         }
         assert_eq!((lost, retransmitted), (self.lost, self.retransmitted));
-        assert_eq!(unrepaired, self.unrepaired, "lost without a copy");
+        assert_eq!(unrepaired, self.unrepaired, "the units lost without a copy are miscounted");
     }
 }
 

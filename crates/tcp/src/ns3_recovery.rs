@@ -76,7 +76,7 @@ impl Endpoint {
             self.enter_recovery(config, false);
             let pipe = self.flight.pipe();
             self.reduce_as_ns3(config, 0, false, pipe);
-            assert_eq!(self.ca_state, CongestionState::Recovery, "a lost head starts a recovery");
+            assert_eq!(self.ca_state, CongestionState::Recovery, "a lost head has not started a recovery");
         }
     }
 
@@ -119,7 +119,7 @@ impl Flight {
             return;
         }
         let next = self.runs[index + 1];
-        assert_eq!(short.end(), next.start, "runs cover the flight without a gap");
+        assert_eq!(short.end(), next.start, "runs leave a gap in the flight");
         if next.is(SACKED) || short.is(LOST) != next.is(LOST) {
             return;
         }
@@ -133,7 +133,7 @@ impl Flight {
         if moved < next_len {
             self.split_at(config, next.start + u64::from(moved));
         }
-        assert_eq!(self.runs[index + 1].len, moved, "the moved bytes are a run of their own");
+        assert_eq!(self.runs[index + 1].len, moved, "the moved bytes are no run of their own");
         self.runs.remove(index + 1);
         self.runs[index].len += moved;
         assert!(self.runs[index].len <= u32::from(short.mss), "a segment is longer than the MSS");

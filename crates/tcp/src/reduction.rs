@@ -91,7 +91,7 @@ impl Endpoint {
         assert!(
             self.ca_state != CongestionState::Recovery
                 && (self.ca_state != CongestionState::Loss || config.is_linux_6()),
-            "a loss reduces the window once"
+            "a loss reduces the window twice"
         );
         let is_ns3 = config.recovers_as_ns3();
         // ns-3 has declared the head lost before, but counts it.
@@ -189,7 +189,7 @@ impl Endpoint {
                 _ => self.window.ssthresh,
             };
         }
-        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
+        assert!(self.window.cwnd > 0, "the congestion window is closed and never opens again");
         self.usage.restart(now);
         self.recovery_mut().undo.clear();
         self.ca_state = CongestionState::Open;

@@ -139,7 +139,7 @@ impl Endpoint {
         let (offset, len) = self.flight.retransmit(config, index, now.get());
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
-        assert!(len > 0, "a segment without data is not sent again");
+        assert!(len > 0, "a segment without data is sent again");
         let recovery = self.recovery_mut();
         recovery.note_retransmissions(snd_nxt);
         recovery.undo.note_retransmission(config.timestamp(now));

@@ -30,13 +30,18 @@ pub(crate) struct RttEstimator {
 
 impl RttEstimator {
     pub(crate) fn new(config: &Config) -> Self {
-        assert!(config.rto.min <= config.rto.max, "RTO bounds {} and {}", config.rto.min, config.rto.max);
+        assert!(
+            config.rto.min <= config.rto.max,
+            "the RTO has bounds of {} and {}, the first above the second",
+            config.rto.min,
+            config.rto.max
+        );
         Self { rto_ps: config.rto.initial.get(), ..Self::default() }
     }
 
     /// Sets the RTO of a connection without a sample.
     pub(crate) fn set_initial(&mut self, rto: Duration) {
-        assert!(self.srtt == 0, "the first sample has set the RTO");
+        assert!(self.srtt == 0, "an initial RTO is set after the first sample");
         self.rto_ps = rto.get();
     }
 

@@ -74,13 +74,16 @@ impl Runs {
 
     /// Inserts a run at `index`, which is at least 1.
     pub(crate) fn insert(&mut self, index: usize, run: SegmentRun) {
-        assert!((1..=self.len()).contains(&index), "a run is inserted behind another, not at {index}");
+        assert!(
+            (1..=self.len()).contains(&index),
+            "a run is inserted at {index}, which is not behind another"
+        );
         self.rest.get_or_insert_default().insert(index - 1, run);
     }
 
     /// Removes the run at `index`, which is at least 1.
     pub(crate) fn remove(&mut self, index: usize) {
-        assert!((1..self.len()).contains(&index), "a run is removed behind another, not at {index}");
+        assert!((1..self.len()).contains(&index), "a run is removed at {index}, which is not behind another");
         if let Some(rest) = &mut self.rest {
             rest.remove(index - 1);
         }
@@ -119,16 +122,16 @@ impl Index<usize> for Runs {
 
     fn index(&self, index: usize) -> &SegmentRun {
         match (index, &self.rest) {
-            (0, _) => self.front().expect("a run"),
+            (0, _) => self.front().expect("the index is below the number of runs"),
             (_, Some(rest)) => &rest[index - 1],
-            (_, None) => panic!("no run {index}"),
+            (_, None) => panic!("there is no run {index}"),
         }
     }
 }
 
 impl IndexMut<usize> for Runs {
     fn index_mut(&mut self, index: usize) -> &mut SegmentRun {
-        self.get_mut(index).expect("a run")
+        self.get_mut(index).expect("the index is below the number of runs")
     }
 }
 

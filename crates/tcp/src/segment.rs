@@ -223,7 +223,11 @@ impl Segment {
     /// # Panics
     /// If the segment is no SYN, or if the MSS is zero.
     pub fn set_syn_options(&mut self, options: SynOptions) {
-        assert!(self.flags.contains(Flags::SYN) && options.mss > 0, "{options:?} on {:?}", self.flags);
+        assert!(
+            self.flags.contains(Flags::SYN) && options.mss > 0,
+            "{options:?} are written on {:?}",
+            self.flags
+        );
         let scale = options.window_scale.map_or(0, |scale| i32::from(scale.min(14)) + 1);
         let bits = scale | if options.sack_permitted { 0x100 } else { 0 };
         self.sack[2] = SackBlock { start: i32::from(options.mss), end: bits };

@@ -130,8 +130,12 @@ impl SendSequence {
     #[inline]
     pub(crate) fn send(&mut self, payload: u32) -> u64 {
         let (offset, end) = (self.nxt, self.nxt + u64::from(payload));
-        assert!(payload > 0 && end <= self.written, "{payload} bytes of {}", self.unsent());
-        assert!(end <= self.window_end, "beyond the offered window");
+        assert!(
+            payload > 0 && end <= self.written,
+            "a segment takes {payload} bytes of {} unsent ones",
+            self.unsent()
+        );
+        assert!(end <= self.window_end, "a segment ends beyond the offered window");
         self.nxt = end;
         offset
     }
@@ -173,7 +177,7 @@ impl SendSequence {
             // tcp_bound_to_half_wnd: segments of at most half the largest window, so that two fit.
             let cut = if window > 536 { window >> 1 } else { window };
             self.mss = config.mss.min(cut.max(48).min(u32::from(u16::MAX)) as u16);
-            assert!(self.mss > 0, "segments without payload");
+            assert!(self.mss > 0, "the MSS is zero");
         }
     }
 

@@ -83,7 +83,7 @@ impl Endpoint {
                 self.resend(config, now, index)
             }
         };
-        assert!(segment.payload > 0, "a probe without data brings no SACK");
+        assert!(segment.payload > 0, "a probe has no data, so that it brings no SACK");
         let snd_nxt = self.send.nxt();
         self.recovery_mut().probe.sent = Some((snd_nxt, is_retransmission));
         // The RTO counts from the probe.

@@ -85,6 +85,6 @@ impl Endpoint {
             return;
         }
         self.flight.mark_lost(config, |_| true);
-        assert_eq!(self.flight.pipe(), 0, "after a timeout nothing is in the network");
+        assert_eq!(self.flight.pipe(), 0, "after a timeout a segment is still in the network");
     }
 }

@@ -79,7 +79,7 @@ impl SenderTimer {
     /// Starts the timer. An exact expiry costs divisions, so only a lower bound is noted here.
     #[inline]
     pub(crate) fn start(&mut self, config: &Config, timer: Timer, now: Instant, delay: u64) {
-        debug_assert_ne!(timer, Timer::None, "`stop` stops the timer");
+        debug_assert_ne!(timer, Timer::None, "a timer is started as none; `stop` stops it");
         self.pending = timer;
         self.base = now.get();
         self.delay = delay;

@@ -176,7 +176,7 @@ impl Endpoint {
         flags: Flags,
         segment: &mut Segment,
     ) {
-        assert!(payload <= u32::from(config.mss), "a payload of {payload} bytes");
+        assert!(payload <= u32::from(config.mss), "a payload has {payload} bytes, more than the MSS");
         *segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
         if config.ecn_exact {
             segment.flags.insert(Flags::ECT);

@@ -228,7 +228,7 @@ impl Endpoint {
                 self.is_cwr_due &= !config.is_linux_6();
             }
         }
-        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
+        assert!(self.window.cwnd > 0, "the congestion window is closed and never opens again");
         self.usage.set_full_at(now);
         self.recovery_mut().undo.clear();
     }

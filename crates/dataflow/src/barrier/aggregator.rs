@@ -198,7 +198,7 @@ impl Aggregator {
         let Some(sender) = self.sender_of(peer) else { return };
         self.senders[sender].is_connected = true;
         self.connected += 1;
-        assert!(self.connected <= self.config.senders, "each sender connects once");
+        assert!(self.connected <= self.config.senders, "a sender connects twice");
         match self.state {
             AggregatorState::Connecting if self.connected == self.config.senders => {
                 self.first_start = now;
@@ -271,7 +271,7 @@ impl Aggregator {
             paced.on_answer(now, sender as u16, 1, credit, sent, (whole, RelativeSize::default()));
         }
         if is_complete {
-            assert!(self.unanswered > 0, "a sender that owed bytes was counted");
+            assert!(self.unanswered > 0, "a sender that owed bytes was not counted");
             self.unanswered -= 1;
             if self.unanswered == 0 {
                 self.end_round(now);
@@ -304,7 +304,7 @@ impl Aggregator {
     pub fn poll_transmit(&mut self) -> Option<(Peer, BarrierMessage)> {
         let (to, message) = self.out.pop_front()?;
         if let Some(sender) = self.sender_of(to) {
-            assert!(self.senders[sender].is_connected, "requests to lost senders are dropped");
+            assert!(self.senders[sender].is_connected, "a request to a lost sender is kept");
             self.senders[sender].is_requested = true;
         }
         Some((to, message))
@@ -376,10 +376,10 @@ impl Aggregator {
             let held: u64 = credits.map(|(credit, _)| credit.bytes().get()).sum();
             assert!(
                 (paced.outstanding() + paced.overdue()).get() <= held,
-                "credit belongs to outstanding requests"
+                "credit is held without an outstanding request"
             );
             let away = |&sender: &u16| !self.senders[usize::from(sender)].is_connected;
-            assert!(!self.waiting.iter().any(away), "requests to lost senders are dropped");
+            assert!(!self.waiting.iter().any(away), "a request to a lost sender is kept");
         }
     }
 
@@ -397,7 +397,10 @@ impl Aggregator {
     }
 
     fn begin_round(&mut self, now: Instant) {
-        assert!(self.unanswered == 0 && self.out.is_empty(), "a round begins when the last one is complete");
+        assert!(
+            self.unanswered == 0 && self.out.is_empty(),
+            "a round begins before the last one is complete"
+        );
         self.state = AggregatorState::Collecting;
         (self.start, self.last_arrival) = (now, now);
         self.unanswered = self.config.senders;
@@ -436,15 +439,18 @@ impl Aggregator {
     }
 
     fn send_request(&mut self, sender: usize) {
-        assert!(self.senders[sender].owed == self.answer_bytes(sender), "a whole answer is requested");
+        assert!(self.senders[sender].owed == self.answer_bytes(sender), "a part of an answer is requested");
         let is_measured = self.start.saturating_since(self.first_start) >= self.config.warmup;
         let request = BarrierMessage::Request { round: self.round, is_measured };
         self.out.push_back((Peer::Readout(sender as u16), request));
-        assert!(self.out.len() <= self.senders.len(), "at most one request is outstanding for each sender");
+        assert!(self.out.len() <= self.senders.len(), "two requests are outstanding for a sender");
     }
 
     fn end_round(&mut self, now: Instant) {
-        assert!(self.senders.iter().all(|sender| sender.owed == 0), "every answer is complete");
+        assert!(
+            self.senders.iter().all(|sender| sender.owed == 0),
+            "a round ends before every answer is complete"
+        );
         self.records.push_back(BarrierRecord::Round { round: self.round, start: self.start, end: now });
         self.round += 1;
         if self.is_stopping {

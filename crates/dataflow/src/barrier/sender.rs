@@ -83,7 +83,7 @@ impl BarrierSender {
             BarrierMessage::Request { .. } => {
                 let delay = Delay::Uniform { min: Duration::ZERO, max: self.config.service_delay_max };
                 let due = later(now, delay.draw(&mut self.random));
-                assert!(due >= now, "an answer is never due before its request");
+                assert!(due >= now, "an answer is due before its request");
                 self.state = Service::Preparing { due };
                 Ok(())
             }
@@ -95,7 +95,7 @@ impl BarrierSender {
         if let Service::Preparing { due } = self.state
             && due <= now
         {
-            assert!(self.aggregator.is_some(), "an answer is prepared only for a connected aggregator");
+            assert!(self.aggregator.is_some(), "an answer is prepared without a connected aggregator");
             self.state = Service::Ready;
         }
     }

@@ -124,7 +124,10 @@ impl<P: FragmentPayload> Collector<P> {
             let mut paced_credit = None;
             if let Some(paced) = &mut self.paced {
                 let count = paced.fragments_of_part(readout, cost, slot.size);
-                assert!((1..=cost).contains(&count), "a part has some of the request's fragments");
+                assert!(
+                    (1..=cost).contains(&count),
+                    "a part has none of the request's fragments, or more than all"
+                );
                 if count < cost {
                     let part = fragments.lowest(count);
                     let rest = Blocked { fragments: fragments.without(part), ..blocked };

@@ -128,28 +128,40 @@ impl<P: FragmentPayload> Collector<P> {
         assert_eq!(
             self.credits.used(),
             self.pending.credits(),
-            "requests without an answer hold the credits"
+            "the credits in use are not those of requests without an answer"
         );
         if let Some(paced) = &self.paced {
             paced.check_invariants();
             let bytes = paced.outstanding().get() + paced.overdue().get();
             let held: u64 = self.pending.paced_credits().map(|credit| paced.predicted(credit).get()).sum();
-            assert_eq!(bytes, held, "requests without an answer hold the bytes");
+            assert_eq!(bytes, held, "the bytes held are not those of requests without an answer");
         }
         assert!(self.credits.credits().is_none_or(|credits| self.credits.used() <= credits));
         for (index, slot) in self.slots.iter() {
             let is_with_unit = matches!(slot.phase, Phase::Step(_));
-            assert_eq!(slot.unit.is_some(), is_with_unit, "an event is with a unit until it is decided");
+            assert_eq!(
+                slot.unit.is_some(),
+                is_with_unit,
+                "an event without a decision is with no unit, or a decided one is with one"
+            );
             if let Some(unit) = slot.unit {
-                assert_eq!(self.units[usize::from(unit)].slot(), Some(index), "unit and event agree");
+                assert_eq!(
+                    self.units[usize::from(unit)].slot(),
+                    Some(index),
+                    "a unit and its event name different partners"
+                );
             }
         }
         let shipping = self.slots.iter().filter(|(_, slot)| slot.unit.is_none()).count();
-        assert_eq!(usize::from(self.shipping), shipping, "events without a unit go to storage");
+        assert_eq!(
+            usize::from(self.shipping),
+            shipping,
+            "the number of events on their way to storage is wrong"
+        );
         for (place, unit) in self.units.iter().enumerate() {
             let number = place as u16;
             assert!(unit.slot().is_none_or(|index| self.slots[index].unit == Some(number)));
-            assert!(!self.announced[place] || unit.slot().is_none(), "an announced unit has no event");
+            assert!(!self.announced[place] || unit.slot().is_none(), "an announced unit has an event");
             assert!(!self.withheld.contains(&number) || unit.state() == UnitState::Idle);
         }
     }

@@ -128,7 +128,7 @@ impl<P: Default> EventSlots<P> {
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
-        assert_eq!(slot.phase, Phase::Vacant, "a slot has one event");
+        assert_eq!(slot.phase, Phase::Vacant, "a slot gets a second event");
         slot.enter(Phase::Step(0));
         slot.generation = slot.generation.wrapping_add(1);
         slot.event = event;

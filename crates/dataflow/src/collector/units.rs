@@ -144,7 +144,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Sends an event without a unit to the debug stream: its fragments are collected and stored undecided.
     fn send_undecided(&mut self, now: Instant, index: u32, unit: u16) {
         let slot = &mut self.slots[index];
-        assert_eq!(slot.unit, Some(unit), "a unit loses its own event");
+        assert_eq!(slot.unit, Some(unit), "a unit loses another unit's event");
         slot.unit = None;
         slot.is_debug = true;
         slot.enter(Phase::Building);

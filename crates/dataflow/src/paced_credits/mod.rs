@@ -186,7 +186,7 @@ impl PacedCredits {
     /// # Panics
     /// If the settings are not valid.
     pub fn new(config: PacedCreditsConfig, readouts: usize) -> Self {
-        assert!(config.is_valid(), "a link has a rate and segments");
+        assert!(config.is_valid(), "a link has no rate, or no segments");
         Self {
             sizes: vec![0.0; readouts],
             repaired: vec![Instant::START; readouts],
@@ -376,11 +376,11 @@ impl PacedCredits {
     pub fn on_withdrawn(&mut self, credit: ByteCredit) {
         let Some(index) = credit.number.checked_sub(self.first) else {
             let overdue = self.overdue.remove(&credit.number);
-            assert!(overdue.is_some(), "a credit comes back once");
+            assert!(overdue.is_some(), "a credit comes back twice");
             return;
         };
         let request = &mut self.requests[index as usize];
-        assert!(request.is_outstanding, "a credit comes back once");
+        assert!(request.is_outstanding, "a credit comes back twice");
         request.is_outstanding = false;
         self.outstanding -= request.bytes;
         self.drop_answered();
@@ -404,14 +404,17 @@ impl PacedCredits {
     pub fn check_invariants(&self) {
         let outstanding: u64 =
             self.requests.iter().filter(|request| request.is_outstanding).map(|one| one.bytes).sum();
-        assert_eq!(self.outstanding, outstanding, "requests without an answer hold the credit");
+        assert_eq!(
+            self.outstanding, outstanding,
+            "the credit in use is not that of requests without an answer"
+        );
         assert!(
             self.requests.front().is_none_or(|request| request.is_outstanding),
-            "answered ones are dropped"
+            "an answered request is kept"
         );
         assert!(
             (SHARE_MIN..=1.0).contains(&self.share),
-            "window and pace are a share of what the link carries"
+            "window and pace are no share of what the link carries"
         );
     }
 
@@ -459,7 +462,7 @@ impl PacedCredits {
         self.share_max = (self.share_max + part * SHARE_MAX_INCREASE).min(1.0);
         self.is_late = delay > LATE_FACTOR * expected;
         self.share += if self.is_late { -part * LATE_DECREASE * self.share } else { part * INCREASE };
-        assert!((SHARE_MIN..=1.0).contains(&self.share_max), "the share has a limit that it can keep");
+        assert!((SHARE_MIN..=1.0).contains(&self.share_max), "the share has a limit that it cannot keep");
         self.share = self.share.clamp(SHARE_MIN, self.share_max);
     }
 

@@ -302,7 +302,7 @@ fn the_next_large_answer_is_requested_before_the_first_ends() {
 }
 
 #[test]
-#[should_panic(expected = "a credit comes back once")]
+#[should_panic(expected = "a credit comes back twice")]
 fn a_credit_comes_back_once() {
     let (mut paced, now) = served(100, |_| 400);
     let [_, second] = [0, 0].map(|_| paced.on_sent(now, 0, 12, RelativeSize::default()));

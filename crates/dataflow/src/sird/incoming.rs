@@ -59,7 +59,7 @@ impl ReceivingHost {
         debug_assert_eq!(
             from.is_some(),
             waiting.iter().any(|&(.., other)| other == index),
-            "a sender waits once"
+            "a sender waits twice, or is noted and does not wait"
         );
         let from = from.map(|place| find(waiting, key(place)));
         match (from, to) {
@@ -103,7 +103,7 @@ impl InStream {
             to = to.max(self.ranges[last - 1].1);
         }
         self.ranges.splice(first..last, [(from, to)]);
-        assert!(self.ranges.is_sorted_by(|before, next| before.1 < next.0), "ranges that touch are one");
+        assert!(self.ranges.is_sorted_by(|before, next| before.1 < next.0), "ranges touch and are two");
         if self.ranges[0].0 <= self.delivered {
             self.delivered = self.ranges.remove(0).1;
         }

@@ -89,7 +89,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         region: Selection,
         result: P,
     ) {
-        let number = self.pool.take(&mut self.random).expect("a unit is free, but the pool is empty");
+        let number = self.pool.take(&mut self.random).expect("the pool holds each free unit");
         assert!(self.free[number as usize], "an event is assigned to a busy unit");
         self.free[number as usize] = false;
         self.free_count -= 1;

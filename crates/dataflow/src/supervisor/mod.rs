@@ -398,18 +398,18 @@ impl<P: FragmentPayload> Supervisor<P> {
         assert_eq!(
             begun,
             self.counters.completed + count,
-            "an event is with a collector, returned, or completed"
+            "an event is neither with a collector, nor returned, nor completed"
         );
         events.sort_unstable();
         events.dedup();
-        assert_eq!(events.len() as u64, count, "an event is in one place");
+        assert_eq!(events.len() as u64, count, "an event is in two places");
         assert_eq!(self.cleared_kept, self.cleared.iter().map(|(_, group)| group.len()).sum::<usize>());
         assert!(self.has_started || self.announced.len() == self.free_count as usize);
         for (collector, state) in self.collectors.iter().enumerate() {
             let is_free = |unit: u32| self.free[unit as usize];
             assert!(
                 state.is_up || !self.layout.units_of(collector as u16).any(is_free),
-                "idle units are connected"
+                "an idle unit is not connected"
             );
         }
     }

@@ -206,7 +206,7 @@ impl BookedDedicated {
         assert_eq!(
             self.buffer.occupancy().frames,
             u64::from(self.departures.booked.len()),
-            "frames and departures"
+            "frames are stored without a departure, or the reverse"
         );
     }
 
@@ -254,7 +254,7 @@ impl BookedMemory {
     pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
         let outputs = memory.ports();
-        assert_eq!(links.len(), outputs, "one link for each output port");
+        assert_eq!(links.len(), outputs, "the number of links is not that of the output ports");
         Ok(Self {
             memory,
             departures: links.iter().map(|&link| Departures::new(link, in_service)).collect(),
@@ -367,7 +367,11 @@ impl BookedMemory {
         shared.depart_each(output, due);
         departures.note_front(now);
         own.depart_many(last, charges, departed);
-        assert_eq!(own.occupancy().frames, u64::from(departures.booked.len()), "frames and departures");
+        assert_eq!(
+            own.occupancy().frames,
+            u64::from(departures.booked.len()),
+            "frames are stored without a departure, or the reverse"
+        );
     }
 
     /// The occupancy of an output port at `now`.

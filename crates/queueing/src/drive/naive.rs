@@ -44,7 +44,7 @@ impl<H: Copy + Default> NaiveOutput<H> {
     /// If the previous frame still takes memory ([`Self::settle`]).
     #[inline]
     pub fn depart(&mut self, send: impl FnOnce(H) -> Instant) -> Option<H> {
-        assert!(self.sending.is_none(), "a link sends one frame at a time");
+        assert!(self.sending.is_none(), "a link sends two frames at a time");
         let handle = self.queue.depart()?;
         let until = send(handle);
         match self.in_service {
@@ -153,7 +153,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
     /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
-        assert_eq!(links.len(), memory.ports(), "one link for each output port");
+        assert_eq!(links.len(), memory.ports(), "the number of links is not that of the output ports");
         let output = |&link: &OutputLink| LinkedOutput {
             output: NaiveOutput::new(in_service),
             free_at: Instant::START,
@@ -180,7 +180,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
         handle: H,
         draw: impl FnOnce() -> u32,
     ) -> (Verdict, Option<Departed<H>>) {
-        assert!(self.next_departure().is_none_or(|at| at > now), "a departure is due");
+        assert!(self.next_departure().is_none_or(|at| at > now), "a frame arrives while a departure is due");
         let verdict = self.memory.arrive(now, input, output, frame, draw);
         if !verdict.is_accepted() {
             return (verdict, None);

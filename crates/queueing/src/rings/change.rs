@@ -17,7 +17,7 @@ impl<H: Copy + Default> Rings<H> {
         assert!(!self.is_paused(ring), "ring {ring} is paused twice");
         self.rings[ring].is_paused = true;
         self.deactivate(ring);
-        assert_eq!(self.rings[ring].wait, RingWait::Idle, "a paused ring waits for no turn");
+        assert_eq!(self.rings[ring].wait, RingWait::Idle, "a paused ring waits for a turn");
     }
 
     /// Lets a paused ring send again.
@@ -27,7 +27,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn resume(&mut self, now: Instant, ring: usize) {
         assert!(self.is_paused(ring), "ring {ring} resumes, and was not paused");
         let state = &mut self.rings[ring];
-        assert_eq!(state.wait, RingWait::Idle, "a paused ring waits for no turn");
+        assert_eq!(state.wait, RingWait::Idle, "a paused ring waits for a turn");
         state.is_paused = false;
         if state.has_first {
             self.awaken(now, ring);
@@ -117,7 +117,7 @@ impl<H: Copy + Default> Rings<H> {
     ) -> Result<(), RingError> {
         assert!(!self.rings[ring].has_first, "ring {ring} is renewed while it holds frames");
         assert!(!self.is_paused(ring), "ring {ring} is renewed while it is paused");
-        assert_eq!(self.rings[ring].wait, RingWait::Idle, "an empty ring waits for no turn");
+        assert_eq!(self.rings[ring].wait, RingWait::Idle, "an empty ring waits for a turn");
         let bucket = settings.bucket()?;
         self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
         self.set_aqm(ring, settings.aqm.clone());

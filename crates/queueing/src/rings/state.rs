@@ -48,7 +48,7 @@ impl<H: Copy + Default> RingState<H> {
     /// at which the ring has tokens for it; `None` if it has them at `now`.
     #[inline]
     pub(super) fn choose_list(&mut self, now: Instant, since: Instant, bytes: u32) -> Option<Instant> {
-        assert!(self.has_first && !self.is_paused, "a ring without a frame to send has no list");
+        assert!(self.has_first && !self.is_paused, "a ring without a frame to send joins a list");
         let tokens_at = self.update_due(since, bytes);
         let is_parked = tokens_at > now;
         self.wait = if is_parked { RingWait::Parked } else { RingWait::Ready };

@@ -155,8 +155,8 @@ impl Builder<'_> {
 
     /// Makes a switch with rings, which marks no frame and sends no signal.
     fn add_ring_switch(&mut self, settings: &SwitchSettings, ports: &[PortIndex]) -> Result<(), Error> {
-        assert!(self.pausing.is_none(), "the scenario's check `pause_of_rings` refuses PAUSE with rings");
-        assert_eq!(settings.ecn.mode, EcnMode::Off, "the scenario's check `signals_of_rings` refuses marks");
+        assert!(self.pausing.is_none(), "PAUSE with rings passed the check `pause_of_rings`");
+        assert_eq!(settings.ecn.mode, EcnMode::Off, "marks of rings passed the check `signals_of_rings`");
         for &port in ports {
             let rings = RingOutput::new(&settings.daqring, self.unstored_bytes)?;
             self.ports[port as usize].set_queue(OutputQueue::Rings(Box::new(rings)));

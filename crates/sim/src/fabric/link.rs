@@ -152,13 +152,13 @@ impl LinkState {
     fn push_signal(&mut self, arrival: u64, wire_bytes: u32, signal: PauseSignal) {
         self.wire_bytes += u64::from(wire_bytes);
         let alternates = self.signals.back().is_none_or(|&(at, last)| at < arrival && last != signal);
-        assert!(alternates, "signals alternate");
+        assert!(alternates, "two signals of a link overlap, or are the same");
         self.signals.push_back((arrival, signal));
     }
 
     /// Takes the next PAUSE or RESUME frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving_signal(&mut self) -> Option<(u64, PauseSignal)> {
-        assert!(self.leads_out(), "signals arrive in this partition");
+        assert!(self.leads_out(), "a signal is taken off a link whose far end is in this partition");
         self.signals.pop_front()
     }
 
@@ -205,13 +205,13 @@ impl LinkState {
     /// Makes the link lead to another partition. Keeps frames for [`Self::take_leaving`] and signals for
     /// [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
-        assert!(!self.has_scheduled_arrival, "frames are on the link");
+        assert!(!self.has_scheduled_arrival, "a link with frames on it is made to lead out");
         (self.far_end, self.has_scheduled_arrival) = (FarEnd::Partition, true);
     }
 
     /// Takes the next frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving(&mut self) -> Option<(u64, Parcel)> {
-        assert!(self.leads_out(), "frames arrive in this partition");
+        assert!(self.leads_out(), "a frame is taken off a link whose far end is in this partition");
         self.frames.pop()
     }
 

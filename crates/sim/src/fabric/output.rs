@@ -115,7 +115,7 @@ impl Port {
 
     /// Returns the queue and the link of a port that PAUSE can stop.
     pub(super) fn pausable_mut(&mut self) -> (&mut PausableOutput, &mut LinkState) {
-        let OutputQueue::Pausable(out) = &mut self.queue else { panic!("the output can be paused") };
+        let OutputQueue::Pausable(out) = &mut self.queue else { panic!("the output cannot be paused") };
         (out, &mut self.link)
     }
 

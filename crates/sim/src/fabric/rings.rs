@@ -56,7 +56,7 @@ impl RingOutput {
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
         let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
         let others = rings.add_ring(&settings.plain_queue())?;
-        assert_eq!(others, usize::from(PLAIN), "the first ring is that of frames that no rule names");
+        assert_eq!(others, usize::from(PLAIN), "the first ring is not that of frames that no rule names");
         rings.serve_first(others);
         Ok(Self {
             rings,
@@ -193,7 +193,11 @@ impl RingOutput {
         for ring in self.each_ring() {
             let held = self.rings.occupancy(ring);
             let bytes = |parcel: Parcel| u64::from(parcel.wire_bytes() - self.unstored_bytes);
-            assert_eq!(self.rings.waiting(ring).map(bytes).sum::<u64>(), held.bytes, "bytes of ring {ring}");
+            assert_eq!(
+                self.rings.waiting(ring).map(bytes).sum::<u64>(),
+                held.bytes,
+                "ring {ring} miscounts bytes"
+            );
         }
         let frames = self.rings.frames();
         assert!(frames == 0 || self.departure.is_expected(), "frames wait in rings and none is to be sent");

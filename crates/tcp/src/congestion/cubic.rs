@@ -278,7 +278,7 @@ impl Cubic {
         let beta = parameters.beta;
         let scale = 8 * ((1 << BETA_SHIFT) + beta) / 3 / ((1 << BETA_SHIFT) - beta);
         let delta = (cwnd * scale) >> 3;
-        assert!(self.epoch > 0, "the window of NewReno counts from the start of an epoch");
+        assert!(self.epoch > 0, "the window of NewReno is asked for outside of an epoch");
         while self.acks > delta && delta > 0 {
             self.acks -= delta;
             self.window_reno += 1;
@@ -325,7 +325,7 @@ impl Cubic {
             }
         }
         self.round_delay = self.round_delay.min(delay);
-        debug_assert!((1..=delay).contains(&self.delay_min), "the least delay counts each sample");
+        debug_assert!((1..=delay).contains(&self.delay_min), "the least delay is zero, or above a sample");
         if self.samples < HYSTART_SAMPLES_MIN {
             self.samples += 1;
         } else if self.round_delay

@@ -120,7 +120,10 @@ impl CongestionWindow {
     /// `step` ACKs).
     #[inline]
     pub(super) fn additive_increase(&mut self, config: &Config, step: u32, acked: u32) {
-        debug_assert!(self.cwnd > 0 && self.cwnd_clamp > 0, "a closed congestion window never opens again");
+        debug_assert!(
+            self.cwnd > 0 && self.cwnd_clamp > 0,
+            "the congestion window is closed and never opens again"
+        );
         let step = step.max(1);
         let segment = config.segment_units();
         if config.growth == Growth::PerAck {

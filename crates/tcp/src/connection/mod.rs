@@ -162,7 +162,7 @@ impl TcpConnection {
     /// # Panics
     /// If [`Config::mss`] is [`u16::MAX`]: a FIN counts as one byte more.
     pub fn with_limits(config: Config, limits: ConnectionLimits) -> Self {
-        assert!(config.mss < u16::MAX, "a FIN needs room in a segment");
+        assert!(config.mss < u16::MAX, "the MSS leaves a FIN no room in a segment");
         Self {
             state: ConnectionState::Closed,
             close_reason: None,

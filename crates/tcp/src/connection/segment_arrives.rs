@@ -209,7 +209,10 @@ impl TcpConnection {
     }
 
     fn enter_time_wait(&mut self, now: Instant) {
-        assert!(self.is_fin_queued && self.is_receive_closed(), "both ends have closed");
+        assert!(
+            self.is_fin_queued && self.is_receive_closed(),
+            "TIME-WAIT is entered before both ends have closed"
+        );
         self.state = ConnectionState::TimeWait;
         self.time_wait_until = now + self.limits.time_wait;
     }

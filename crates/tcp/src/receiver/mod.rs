@@ -173,7 +173,10 @@ impl Receiver {
         if segment.offset < self.rcv_nxt && config.dsack {
             self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
         }
-        debug_assert!(segment.offset <= self.rcv_nxt && end > self.rcv_nxt, "in order, and new");
+        debug_assert!(
+            segment.offset <= self.rcv_nxt && end > self.rcv_nxt,
+            "a segment is taken that is out of order or not new"
+        );
         self.rcv_nxt = end;
         let fills_gap = self.out_of_order.is_some() && self.join_out_of_order(config);
         let is_full = segment.payload >= self.rcv_mss;
@@ -266,7 +269,7 @@ impl Receiver {
         assert!(self.rcv_nxt <= self.rcv_wnd_end, "received beyond the window");
         segment.ack = self.rcv_nxt;
         let window = self.rcv_wnd_end - self.rcv_nxt;
-        debug_assert!(window <= u64::from(u32::MAX), "windows are at most RECEIVE_WINDOW_MAX");
+        debug_assert!(window <= u64::from(u32::MAX), "a window is above RECEIVE_WINDOW_MAX");
         segment.window = window as u32;
         if config.timestamps {
             segment.ts_echo = self.ts_recent;

@@ -151,11 +151,8 @@ impl OutOfOrder {
             self.ranges[from] = (merged_start, merged_end);
             self.ranges.drain(from + 1..to);
         }
-        assert!(from == 0 || self.ranges[from - 1].1 < merged_start, "ranges that touch are one");
-        assert!(
-            self.ranges.get(from + 1).is_none_or(|next| merged_end < next.0),
-            "ranges that touch are one"
-        );
+        assert!(from == 0 || self.ranges[from - 1].1 < merged_start, "ranges touch and are two");
+        assert!(self.ranges.get(from + 1).is_none_or(|next| merged_end < next.0), "ranges touch and are two");
         if config.sack {
             self.recent.insert(0, merged_start);
             self.recent.truncate(RECENT_MAX);
@@ -233,11 +230,11 @@ impl OutOfOrder {
     pub(super) fn check(&self, rcv_nxt: u64) {
         let mut last = rcv_nxt;
         for &(start, end) in &self.ranges {
-            assert!(start > last && end > start, "ranges are disjoint and above RCV.NXT");
+            assert!(start > last && end > start, "ranges overlap, or lie below RCV.NXT");
             last = end;
         }
         for recent in &self.recent {
-            assert!(self.ranges.iter().any(|range| range.0 == *recent), "a recent range exists");
+            assert!(self.ranges.iter().any(|range| range.0 == *recent), "a recent range does not exist");
         }
         assert!(self.recent.len() <= RECENT_MAX);
     }

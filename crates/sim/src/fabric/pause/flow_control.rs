@@ -167,7 +167,7 @@ impl FlowControl {
     /// Takes the paused inputs of a switch whose ingress occupancy fell to XON, in the check scheduled for `now`.
     pub(super) fn take_resumed(&mut self, now: u64, switch: u32) -> Vec<PortIndex> {
         let switch = &mut self.switches[switch as usize];
-        assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
+        assert_eq!(switch.check_at, now, "a check happens that was not scheduled");
         switch.check_at = NEVER;
         let ingress = &mut self.ingress;
         switch
@@ -236,11 +236,11 @@ impl FlowControl {
             memory.assert_conserved(stored.into_iter());
         }
         for (input, (account, &expected)) in self.ingress.iter().zip(&counted).enumerate() {
-            assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
+            assert_eq!(account.occupancy(0), expected, "port {input} miscounts its ingress occupancy");
         }
         let listed: usize = self.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
         let paused = self.ingress.iter().filter(|ingress| ingress.is_paused()).count();
-        assert_eq!(paused, listed, "each paused input is listed once");
-        assert_eq!(self.pauses, self.resumes + listed as u64, "each PAUSE has a RESUME, or still holds");
+        assert_eq!(paused, listed, "a paused input is not listed, or twice");
+        assert_eq!(self.pauses, self.resumes + listed as u64, "PAUSEs are unaccounted for");
     }
 }

@@ -285,7 +285,7 @@ impl Pacer {
         self.decision_at = None;
         let start = now + self.settings.advance.get();
         let slot = start / self.slot;
-        assert!(slot >= self.slot_next, "a timeslot is decided once");
+        assert!(slot >= self.slot_next, "a timeslot is decided twice");
         self.slot_next = slot + 1;
         let asked = &mut self.by_slot[(slot % HORIZON_SLOTS) as usize];
         while let Some(request) = self.requests.pop(asked) {
@@ -372,7 +372,7 @@ impl Pacer {
 
     /// Lets the arbiter fail, which loses all requests.
     pub(super) fn fail(&mut self, now: u64) {
-        assert_eq!(self.state, ArbiterState::Alive, "an arbiter fails once");
+        assert_eq!(self.state, ArbiterState::Alive, "an arbiter fails twice");
         self.state = ArbiterState::Failed;
         self.counters.deaths += 1;
         self.arbiter.forget();
@@ -393,7 +393,7 @@ impl Pacer {
 
     /// Lets hosts request all timeslots that they still need from the next arbiter, or send without an arbiter.
     pub(super) fn fail_over(&mut self, engine: &mut Engine) {
-        assert_eq!(self.state, ArbiterState::Failed, "only a failed arbiter is replaced");
+        assert_eq!(self.state, ArbiterState::Failed, "an arbiter is replaced that has not failed");
         if self.settings.standby {
             self.state = ArbiterState::Alive;
             self.counters.takeovers += 1;

@@ -40,7 +40,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let layouts = switch_layouts(network)?;
     assert!(
         layouts.iter().all(|(kind, layout)| !kind.settings.m21 || layout.is_some()),
-        "the scenario's check `signals_of_rings` refuses M21TCP's option"
+        "M21TCP's option in rings passed the check `signals_of_rings`"
     );
     if scenario.transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);

@@ -286,7 +286,7 @@ impl Building {
                 self.outstanding_requests.iter_mut().for_each(|list| list.retain(|one| one.0 != event.0));
                 return;
             }
-            assert_eq!(event.0, self.assigned, "events are assigned once and in order");
+            assert_eq!(event.0, self.assigned, "an event is assigned twice, or out of order");
             self.assigned += 1;
             self.answers.push(Answers::NONE);
             self.rows.push(EventRow {
@@ -379,7 +379,7 @@ impl HostWorkload for Building {
     fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<BuildingMessage>) {
         self.has_supervisor = plays(self.numbering.host(Peer::Supervisor));
         let may_cut = !self.keeps_fragments && self.technique.is_none() && self.recorded_events.is_empty();
-        assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
+        assert!(may_cut || (0..self.hosts() as u32).all(plays), "a system is cut that cannot be");
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
             self.states.handle_connected(now, self.numbering.peer(host), peer);

@@ -32,8 +32,8 @@ impl MaxFilter {
         assert!(round >= self.best[2].0, "rounds run backwards");
         self.add((round, value));
         let [first, second, third] = self.best;
-        assert!(first.1 >= second.1 && second.1 >= third.1, "the samples are ordered by their value");
-        assert!(first.0 <= second.0 && second.0 <= third.0, "and by their round");
+        assert!(first.1 >= second.1 && second.1 >= third.1, "the samples are not ordered by their value");
+        assert!(first.0 <= second.0 && second.0 <= third.0, "the samples are not ordered by their round");
     }
 
     fn add(&mut self, sample: (u64, u64)) {

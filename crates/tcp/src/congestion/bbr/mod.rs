@@ -356,7 +356,7 @@ impl Bbr {
             expected = 0;
         }
         self.epoch_acked += u64::from(delivery.delivered);
-        assert!(self.epoch_acked >= expected, "an epoch that delivers less than the bandwidth starts again");
+        assert!(self.epoch_acked >= expected, "an epoch goes on that has delivered less than the bandwidth");
         let extra = (self.epoch_acked - expected).min(window.cwnd.into()) as u32;
         let largest = &mut self.extra_acked[self.extra_span];
         *largest = (*largest).max(extra);
@@ -386,7 +386,7 @@ impl Bbr {
     }
 
     fn advance_cycle(&mut self) {
-        assert_eq!(self.mode, Mode::ProbeBandwidth, "only this mode has a cycle of gains");
+        assert_eq!(self.mode, Mode::ProbeBandwidth, "a cycle of gains begins in another mode");
         self.cycle_phase = (self.cycle_phase + 1) % CYCLE.len();
         self.cycle_at = self.rate.delivered_at();
     }
@@ -405,7 +405,7 @@ impl Bbr {
         if self.is_full || !self.is_round_start || sample.is_app_limited {
             return;
         }
-        assert!(self.full_rounds < FULL_ROUNDS, "a full pipe is noted once");
+        assert!(self.full_rounds < FULL_ROUNDS, "a full pipe is noted twice");
         let threshold = self.full_bandwidth + (self.full_bandwidth >> 2);
         if self.bandwidth.get() >= threshold {
             self.full_bandwidth = self.bandwidth.get();

@@ -69,7 +69,7 @@ impl Pacing {
         let time = (u128::from(bytes) * 1_000_000_000_000 / u128::from(self.rate)) as u64;
         // A late burst brings the next one forward by its lateness, by at most half of its own time.
         let made_up = (time / 2).min(self.lateness);
-        assert!(made_up <= time, "a burst delays the next one by at least half of its own time");
+        assert!(made_up <= time, "a burst delays the next one by less than nothing");
         self.lateness -= made_up;
         self.next_send_at += time - made_up;
     }
