@@ -86,8 +86,9 @@ impl PortBins {
 /// Adds `sum` to the bins in equal parts; the first bins take the remainder of the division.
 fn spread(bins: &mut [u64], sum: u64) {
     let count = bins.len() as u64;
+    let (part, rest) = (sum / count, sum % count);
     for (place, bin) in (0_u64..).zip(bins) {
-        *bin += sum / count + u64::from(place < sum % count);
+        *bin += part + u64::from(place < rest);
     }
 }
 
@@ -181,7 +182,7 @@ impl TimelineRecorder {
         }
         self.looked_at = arrived;
         let outputs = std::mem::take(&mut self.outputs);
-        let mut found: Vec<(u64, PortIndex)> = Vec::new();
+        let mut found: Vec<(u64, PortIndex)> = Vec::with_capacity(outputs.len());
         for &port in &outputs {
             let bytes = self.look_at(port, level(port));
             if bytes > 0 {

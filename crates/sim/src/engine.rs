@@ -211,6 +211,7 @@ impl Engine {
     }
 
     /// Returns the state of a switch's port for the timeline, and passes each of the port's rings to `rings`.
+    #[inline]
     pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortOccupancy {
         let MemoryOccupancy { bytes, bytes_max } = self.fabric.port_level(at, port, rings);
         PortOccupancy { bytes, bytes_max, delivered: self.port_payload[port as usize] }

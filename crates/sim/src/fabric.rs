@@ -403,6 +403,7 @@ impl Fabric {
     }
 
     /// Returns the buffer of a switch's port, as of the last settle; `None` at hosts and with rings.
+    #[inline]
     fn buffer(&self, index: PortIndex) -> Option<&OutputBuffer> {
         let port = &self.ports[index as usize];
         let of_switch = || {
@@ -433,6 +434,7 @@ impl Fabric {
     }
 
     /// Returns the bytes queued at a switch's port and their [maximum](Self::port_bytes_max). Calls `visit` for each ring.
+    #[inline]
     pub(crate) fn port_level(
         &mut self,
         now: u64,

@@ -125,6 +125,7 @@ impl Port {
     }
 
     /// Frees the memory of all frames that have departed by `now`. A naively driven queue settles at each departure instead.
+    #[inline]
     pub(super) fn settle(&mut self, memories: &mut [Option<BookedMemory>], now: Instant) {
         if let OutputQueue::Dedicated(queue) = &mut self.queue {
             queue.settle(now);
