@@ -17,6 +17,7 @@ use crate::fabric::{ArrivalFate, LeavingSignal};
 use crate::index::{EndIndex, peer};
 use crate::messages::{StreamMessage, Streams};
 use crate::occurrence::{Occurrence, TechniqueStep};
+use crate::schedule::LATEST;
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{BarrierWorkload, Building, HostOutbox, HostWorkload};
 
@@ -63,7 +64,7 @@ pub(crate) struct Partition<W: HostWorkload> {
     outbox: HostOutbox<W::Message>,
     /// The partition's hosts and switches. All others of the engine and the workload stay idle here.
     played: PlayedNodes,
-    /// Time of each host's earliest scheduled timer, in picoseconds.
+    /// Time of each host's earliest scheduled timer, in picoseconds; [`LATEST`] without one. Later ones never expire.
     host_timers: Vec<u64>,
     /// Kinds of the messages in the outbox, for techniques.
     kinds: Vec<(EndIndex, MessageKind)>,
@@ -94,7 +95,7 @@ impl<W: HostWorkload> Partition<W> {
             techniques,
             recorder,
             outbox: HostOutbox::default(),
-            host_timers: vec![u64::MAX; played.hosts()],
+            host_timers: vec![LATEST; played.hosts()],
             played,
             kinds: Vec::new(),
             housekeeping: 0,
@@ -227,7 +228,7 @@ impl<W: HostWorkload> Partition<W> {
         let of_ends = self.engine.split_ends().0.iter().map(|end| end.timer_at);
         let of_hosts = (0..).zip(&self.host_timers).map(|(host, &at)| self.workload.awaited(host, at));
         let timers = of_ends.chain(of_hosts);
-        let last_timer = timers.filter(|&at| !has_moved && at != u64::MAX).max();
+        let last_timer = timers.filter(|&at| !has_moved && at < LATEST).max();
         if self.engine.schedule.holds_more_than(self.housekeeping) {
             let next = (self.engine.now() + self.stall_limit).max(last_timer.unwrap_or(0));
             self.schedule_housekeeping(next, Occurrence::StallCheck);
@@ -481,7 +482,7 @@ impl<W: HostWorkload> Partition<W> {
         if self.host_timers[host as usize] > self.engine.now() {
             return None;
         }
-        self.host_timers[host as usize] = u64::MAX;
+        self.host_timers[host as usize] = LATEST;
         let now = self.engine.time();
         if self.workload.poll_deadline(host) <= now {
             self.workload.handle_deadline(now, host, &mut self.outbox);

@@ -39,8 +39,10 @@ struct ScheduleNode {
     next: u32,
 }
 
+/// Occurrences for which a new block of the outer ring has memory.
+const BLOCK_CAPACITY: usize = 64;
 /// The latest time of an occurrence in picoseconds: 106 days.
-const LATEST: u64 = u64::MAX >> 1;
+pub(crate) const LATEST: u64 = u64::MAX >> 1;
 
 /// Returns the key of a time in the order of occurrences. The key is odd; [`first_key`] is the even key before it.
 #[inline]
@@ -231,12 +233,10 @@ impl Schedule {
         key >> self.shift >> BLOCK_BITS
     }
 
-    /// Schedules an occurrence; `time` must not lie before the last one taken. One beyond [`LATEST`] never comes.
+    /// Schedules an occurrence; `time` must not lie before the last one taken, nor beyond [`LATEST`].
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, occurrence: Occurrence) {
-        if time <= LATEST {
-            self.insert_key(key(time), occurrence);
-        }
+        self.insert_key(key(time), occurrence);
     }
 
     /// Schedules an occurrence before all those of its instant from [`Self::insert`].
@@ -347,7 +347,7 @@ impl Schedule {
         let place = self.block_of(key) as usize % BLOCKS;
         let block = &mut self.blocks[place];
         if block.capacity() == 0 {
-            *block = self.spare.pop().unwrap_or_default();
+            *block = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK_CAPACITY));
         }
         block.push((key, occurrence));
         self.used_blocks.set(place);
