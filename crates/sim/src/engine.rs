@@ -338,10 +338,9 @@ impl Engine {
         if is_late { Some(MessageStep::Timeout) } else { probes }
     }
 
-    /// Starts or ends recording of the frames on all links of an end's host, in both directions.
+    /// Starts or ends recording of the frames on all links of an end's host, in both directions. A path within it has no port.
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
         let host = self.end(index).host;
-        // A connection of a host with itself has no link.
         let own = self.ends.iter().filter(|end| end.host == host && end.route.port != NIL);
         let ports: BTreeSet<PortIndex> = own.map(|end| end.route.port).collect();
         ports.into_iter().for_each(|port| self.fabric.tap_link(port, on));

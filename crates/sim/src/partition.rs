@@ -211,7 +211,7 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// Returns a number that changes with each step of the workload, and with each byte of an answer that has arrived.
+    /// Returns a number that changes with each step of the workload, and with each arrived byte of an answer.
     fn progress(&self) -> u64 {
         let arrived = |connection| self.techniques.arrived(&self.engine, 2 * connection + 1);
         self.workload.progress() + (0..self.bulk_connections).map(arrived).sum::<u64>()

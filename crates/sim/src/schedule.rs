@@ -39,8 +39,6 @@ struct ScheduleNode {
     next: u32,
 }
 
-/// Occurrences for which a new block of the outer ring has memory.
-const BLOCK_CAPACITY: usize = 64;
 /// The latest time of an occurrence in picoseconds: 106 days.
 pub(crate) const LATEST: u64 = u64::MAX >> 1;
 
@@ -347,7 +345,7 @@ impl Schedule {
         let place = self.block_of(key) as usize % BLOCKS;
         let block = &mut self.blocks[place];
         if block.capacity() == 0 {
-            *block = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK_CAPACITY));
+            *block = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(64));
         }
         block.push((key, occurrence));
         self.used_blocks.set(place);

@@ -210,7 +210,7 @@ impl TechniqueSet {
         }
     }
 
-    /// Returns the bytes of an end that its peer has received: over TCP, those that are acknowledged.
+    /// Returns the bytes of an end that its peer has received; over TCP, the acknowledged ones.
     pub(crate) fn arrived(&self, engine: &Engine, end: EndIndex) -> u64 {
         match self.transport.as_ref().filter(|_| !engine.is_background(end)) {
             Some(transport) => transport.delivered(peer(end)),
