@@ -66,6 +66,9 @@ BASES: dict[str, tuple[str, dict[str, str]]] = {
         "thesis-a-1000hz",
         RACK | {"network.topology": "hybrid", "network.cores": "1", "network.hybrid.host_ports": "2"},
     ),
+    # Readouts and collectors on the same hosts.
+    "all-to-all": ("lcn15-all-to-all", {"run.duration": "5 ms", "run.warmup": "0 s"}),
+    "multihost": ("multihost", {"run.duration": "5 ms", "run.warmup": "0 s"}),
 }
 # The switches of each base.
 SWITCHES = {
@@ -73,6 +76,8 @@ SWITCHES = {
     "rack": ("tor", "core", "aggregation"),
     "leaf-spine": ("leaf", "spine"),
     "hybrid": ("tor", "core"),
+    "all-to-all": ("tor",),
+    "multihost": ("tor", "core"),
 }
 ALL_SWITCHES = ("tor", "core", "aggregation", "leaf", "spine")
 # Settings without which a key has no effect, by the beginning of its name.
@@ -236,8 +241,8 @@ def bases(key: str) -> tuple[str, ...]:
         return ("rack", "hybrid")
     if section == "workload":
         return ("incast",)
-    if section in ("collectors", "supervisor", "logger", "shaping"):
-        return ("rack", "leaf-spine", "hybrid")
+    if section in ("collectors", "supervisor", "logger"):
+        return tuple(base for base in BASES if base != "incast")
     return tuple(BASES)
 
 
