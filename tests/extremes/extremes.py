@@ -133,6 +133,10 @@ STALLS: dict[str, tuple[str, ...]] = {
     "collectors.processing_time": ("24 h",),
     "collectors.processing_time_sd": ("24 h",),
     "shaping.barrel_shifter.slot": ("24 h",),
+    "shaping.fastpass.advance": ("24 h",),
+    "shaping.fastpass.delay": ("24 h",),
+    "shaping.fastpass.delay_sd": ("24 h",),
+    "shaping.fastpass.clock_error": ("24 h",),
 }
 # A refusal of the whole network, whose size follows from many keys.
 TOO_LARGE_NETWORK = "virtual output queues; at most"
