@@ -484,6 +484,9 @@ fn times_and_sizes_that_no_run_can_hold() {
         let text = format!("[tor]\nbuffering = 'daqring'\ndaqring.rate = '{rate}'\n");
         one(&text, 3, 16, &["\"10 kb/s\" to \"4 Tb/s\""]);
     }
+    let burst = "[tor]\nbuffering = 'daqring'\ndaqring = { rate = '1 Mb/s', burst = '11 GB' }\n";
+    one(burst, 3, 38, &["takes more than 24 h to accrue"]);
+    assert!(wrong(&burst.replace("11 GB", "10 GB")).is_empty());
     let slot =
         "[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter = { barrier = 'clock', slot = '1 ps' }\n";
     one(slot, 3, 46, &["ends before a full packet is sent", "12304 ns"]);

@@ -194,5 +194,16 @@ impl ScenarioCheck<'_> {
                 format!("give at least \"{frame}\""),
             );
         }
+        let longest = Duration::from_secs(TokenBucket::BURST_SECONDS_MAX);
+        let time = (!ring.rate.is_zero()).then(|| ring.rate.checked_time_to_send(ring.burst));
+        if time.is_some_and(|time| time.is_none_or(|time| time > longest)) {
+            self.fail(
+                &path("burst"),
+                format!("a burst of {} at {} takes more than 24 h to accrue", ring.burst, ring.rate),
+                "too large",
+                Some((&path("rate"), "the rate limit")),
+                "give at most what the rate carries in 24 h".to_owned(),
+            );
+        }
     }
 }
