@@ -502,3 +502,9 @@ fn numbers_that_no_network_and_no_file_can_hold() {
         load_text("test", "", &["run.seed=9223372036854775808".to_owned()]).unwrap_err().render(false);
     assert!(errors.contains("above 9223372036854775807, the largest whole number of TOML"), "{errors}");
 }
+
+#[test]
+fn a_switch_has_a_largest_number_of_ports() {
+    one("[tor]\nports = 4294967295\n", 2, 9, &["4294967295 ports", "at most 65536"]);
+    assert!(load("incast", &["tor.ports=65536".to_owned()]).is_ok());
+}
