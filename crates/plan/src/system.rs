@@ -149,7 +149,13 @@ impl SystemFigures {
         let sigma = sizes.map_or(0.0, |sizes| sizes.event_sigma);
         let rtt = round_trip(s, &paths);
         let last_hop = paths.classes.last().map_or(s.link.rate, |class| class.rate);
-        let wire = checked(answer.wire, answers, "the size of an event")?;
+        let size = match s.is_barrier() {
+            true => "the size of an event (workload.senders, workload.request_size)",
+            false => {
+                "the size of an event (readout.hosts, readout.fragments_per_host, readout.fragment_size)"
+            }
+        };
+        let wire = checked(answer.wire, answers, size)?;
         let round_trip = whole.ideal.round_trip_mean();
         let time = last_hop.checked_time_to_send(wire);
         if time.and_then(|time| round_trip.checked_add(time)).is_none() {

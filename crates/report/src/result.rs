@@ -83,8 +83,23 @@ impl RunResult {
                 (0, _) => format!("None of the {noun} was completed: nothing was measured"),
             });
         }
+        cautions.extend(self.without_goodput());
         cautions.extend(tree.as_ref().and_then(|tree| self.unrecorded(tree)));
         cautions
+    }
+
+    /// Returns a sentence on a goodput of zero while payload arrived. Goodput counts what was completed in the measured time; the
+    /// times are those of all that began in it.
+    fn without_goodput(&self) -> Option<String> {
+        let load = self.summary.load.as_ref()?.last_hop?;
+        let noun = if self.summary.requests.is_some() { "request" } else { "event" };
+        let has_ended = self.summary.samples().is_some_and(|count| count > 0);
+        (has_ended && load > 0.0 && self.summary.goodput_bps.as_ref()?.total <= 0.0).then(|| {
+            format!(
+                "Goodput is zero although payload arrived: no {noun} was completed in the measured time. Lengthen \
+                 run.duration"
+            )
+        })
     }
 
     /// Returns a sentence on the events of `record.events` that have no recorded traffic, if the tables were read.
@@ -136,6 +151,18 @@ pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
 mod tests {
     use super::*;
     use crate::{EventCounts, EventRow, IoRow, RequestCounts, ScenarioName, TcpFigures};
+
+    #[test]
+    fn a_goodput_of_zero_with_load_names_the_duration() {
+        let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
+        summary.requests = Some(RequestCounts { completed: 20, ..RequestCounts::default() });
+        summary.load = Some(crate::Load { last_hop: Some(1.0), uplink: None });
+        summary.goodput_bps = Some(crate::Goodput { total: 0.0, per_collector_mean: None });
+        let mut result = RunResult::new(summary);
+        assert!(result.cautions()[0].contains("run.duration"), "{:?}", result.cautions());
+        result.summary.goodput_bps = Some(crate::Goodput { total: 1.0, per_collector_mean: None });
+        assert!(result.cautions().is_empty());
+    }
 
     #[test]
     fn short_runs_and_few_events_are_said() {

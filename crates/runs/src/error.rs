@@ -2,8 +2,8 @@
 
 use fanin_events::sizes::SizesError;
 use fanin_network::NetworkError;
-use fanin_scenario::Scenario;
-use fanin_sim::RecordError;
+use fanin_scenario::{Buffering, Scenario};
+use fanin_sim::{LayoutError, RecordError};
 use fanin_units::Bytes;
 
 /// Errors of starting a run.
@@ -45,6 +45,21 @@ pub struct RefusedSetting {
     pub help: Option<String>,
 }
 
+/// Returns the setting to raise, where a switch has too many virtual output queues.
+fn too_many_queues(scenario: &Scenario, message: String) -> Option<RefusedSetting> {
+    let sections = scenario.topology_facts().switches;
+    let section = sections.iter().find(|name| scenario.switch_settings(name).buffering == Buffering::Voq)?;
+    let ports = scenario.switch_settings(section).module_ports;
+    let hosts = if scenario.is_barrier() { "workload.senders" } else { "readout.hosts" };
+    Some(RefusedSetting {
+        key: format!("{section}.module_ports"),
+        message,
+        help: Some(format!(
+            "raise {section}.module_ports, which is {ports}, or lower {hosts} or {section}.ports"
+        )),
+    })
+}
+
 impl Error {
     /// Returns the refused setting; `None` for errors that do not belong to a single setting.
     pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
@@ -53,6 +68,9 @@ impl Error {
             Self::Sim(fanin_sim::Error::Network(error @ NetworkError::Links { key })) => {
                 let (key, message) = ((*key).to_owned(), error.to_string());
                 return Some(RefusedSetting { key, message, help: None });
+            }
+            Self::Sim(fanin_sim::Error::Memory(LayoutError::Voqs { .. })) => {
+                return too_many_queues(scenario, self.to_string());
             }
             _ => return None,
         };

@@ -50,13 +50,18 @@ impl MemoryEstimate {
     }
 
     /// Returns the name of the largest part, with the keys that reduce it.
-    fn largest(&self) -> &'static str {
-        let parts = [
+    fn largest(&self, scenario: &Scenario) -> &'static str {
+        let (connections, hosts) = if scenario.is_barrier() {
+            ("connections: lower workload.senders", "hosts: lower workload.senders")
+        } else {
             (
-                self.connections,
-                "connections: lower readout.hosts, workload.senders or collectors.hosts_per_rack",
-            ),
-            (self.hosts, "hosts: lower readout.hosts, workload.senders or collectors.hosts_per_rack"),
+                "connections: lower readout.hosts, collectors.racks or collectors.hosts_per_rack",
+                "hosts: lower readout.hosts, collectors.racks or collectors.hosts_per_rack",
+            )
+        };
+        let parts = [
+            (self.connections, connections),
+            (self.hosts, hosts),
             (self.events, "events: lower run.duration, run.warmup or supervisor.rate"),
             (self.samples, "samples of queues: raise record.queue_interval"),
         ];
@@ -69,7 +74,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     let estimate = MemoryEstimate::new(scenario);
     match available() {
         Some(available) if estimate.total() > available => {
-            Err(Error::Memory { needed: estimate.total(), available, largest: estimate.largest() })
+            Err(Error::Memory { needed: estimate.total(), available, largest: estimate.largest(scenario) })
         }
         _ => Ok(()),
     }
@@ -117,6 +122,7 @@ fn available() -> Option<Bytes> {
 mod tests {
     use super::*;
     use fanin_scenario::load;
+    use fanin_sim::LayoutError;
 
     fn estimate(preset: &str, sets: &[&str]) -> MemoryEstimate {
         let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
@@ -142,6 +148,29 @@ mod tests {
         let error = check(&scenario).unwrap_err().to_string();
         assert!(error.contains("needs at least") && error.contains("readout.hosts"), "{error}");
         assert!(check(&load("thesis-a-1000hz", &[]).unwrap().scenario).is_ok());
+    }
+
+    #[test]
+    fn the_advice_has_the_keys_of_the_workload() {
+        let sets = ["collectors.racks=1000".to_owned()];
+        let scenario = load("thesis-a-500hz", &sets).unwrap().scenario;
+        let text = MemoryEstimate::new(&scenario).largest(&scenario);
+        assert!(text.contains("collectors.racks") && !text.contains("workload.senders"), "{text}");
+        let scenario = load("incast", &["workload.senders=60000".to_owned()]).unwrap().scenario;
+        let text = MemoryEstimate::new(&scenario).largest(&scenario);
+        assert_eq!(text, "connections: lower workload.senders");
+    }
+
+    #[test]
+    fn totals_and_queues_are_refused_with_their_keys() {
+        let collectors = load("phase2", &["collectors.hosts_per_rack=4096".to_owned()]).unwrap().scenario;
+        let error = crate::check(&collectors, false).unwrap_err().to_string();
+        assert!(error.contains("collectors.racks × collectors.hosts_per_rack"), "{error}");
+        let scenario = load("icc15-39dcm", &[]).unwrap().scenario;
+        let error = LayoutError::Voqs { actual: 5_376_740, max: 4_194_304 };
+        let refused = Error::Sim(fanin_sim::Error::Memory(error)).setting(&scenario).unwrap();
+        assert!(refused.key.ends_with(".module_ports"), "{refused:?}");
+        assert!(refused.help.unwrap().contains("readout.hosts"));
     }
 
     /// A machine with more memory would refuse it, too.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_network::topology;
 use fanin_scenario::Scenario;
-use fanin_scenario::role_configs::{check_fragments, small};
+use fanin_scenario::role_configs::{COLLECTORS, check_fragments, small};
 use fanin_sim::{RunControl, RunOutcome, run_on};
 
 use crate::causes;
@@ -39,7 +39,7 @@ pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
 /// # Panics
 /// If the simulator's accounts do not balance at the end, which is a bug in `fanin-sim`.
 pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
-    small("collectors.hosts_per_rack", scenario.collectors_total()).map_err(fanin_sim::Error::from)?;
+    small(COLLECTORS, scenario.collectors_total()).map_err(fanin_sim::Error::from)?;
     check_fragments(scenario).map_err(fanin_sim::Error::from)?;
     memory::check(scenario)?;
     let sizes = sizes::read(scenario)?;

@@ -49,6 +49,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.sird();
     check.schedules();
     check.readout_memory();
+    check.event_size();
     check.topology();
     check.switches();
     check.problems

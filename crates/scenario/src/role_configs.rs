@@ -15,7 +15,7 @@ use crate::{Arrivals, BackgroundKind, Scenario, ShapingMethod, Step, StepPart, W
 /// An error: a number of the scenario is too large for the state machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany {
-    /// The key; for a total, one of its keys.
+    /// The key; for a total, the product of its keys.
     pub key: &'static str,
     /// The number that was set.
     pub actual: u64,
@@ -30,6 +30,9 @@ impl std::fmt::Display for TooMany {
 }
 
 impl std::error::Error for TooMany {}
+
+/// The keys of the total number of collectors.
+pub const COLLECTORS: &str = "collectors.racks × collectors.hosts_per_rack";
 
 /// Converts a number of hosts, units or fragments to the type by which the state machines count.
 ///
@@ -57,7 +60,7 @@ pub fn check_fragments(scenario: &Scenario) -> Result<(), TooMany> {
 /// If the number of hosts or units is too large.
 pub fn supervisor<P: Default>(scenario: &Scenario) -> Result<SupervisorConfig<P>, TooMany> {
     let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
-    let collectors = small("collectors.hosts_per_rack", scenario.collectors_total())?;
+    let collectors = small(COLLECTORS, scenario.collectors_total())?;
     let supervisor = &scenario.supervisor;
     Ok(SupervisorConfig {
         units: vec![units; usize::from(collectors)],

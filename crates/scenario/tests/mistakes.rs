@@ -514,3 +514,24 @@ fn numbers_that_no_network_and_no_file_can_hold() {
         load_text("test", "", &["run.seed=9223372036854775808".to_owned()]).unwrap_err().render(false);
     assert!(errors.contains("above 9223372036854775807, the largest whole number of TOML"), "{errors}");
 }
+
+#[test]
+fn a_switch_has_a_largest_number_of_ports() {
+    one("[tor]\nports = 4294967295\n", 2, 9, &["4294967295 ports", "at most 65536"]);
+    assert!(load("incast", &["tor.ports=65536".to_owned()]).is_ok());
+}
+
+#[test]
+fn an_event_has_a_largest_size() {
+    let words = ["an event of 65535 GB", "workload.senders × workload.request_size", "61."];
+    let star = "network.topology = 'star'\n[workload]\nkind = 'fixed-fragment'\n";
+    one(&format!("{star}senders = 65535\nrequest_size = '1 GB'\n"), 5, 16, &words);
+    assert!(load("incast", &["workload.senders=65535".to_owned()]).is_ok());
+}
+
+/// The sizes of `replay` are in a file, so that an event's size is not known here.
+#[test]
+fn a_memory_of_zero_is_refused_with_any_sizes() {
+    let error = load("replay", &["readout.memory=0 B".to_owned()]).unwrap_err().render(false);
+    assert!(error.contains("readout.memory") && error.contains("2 GB"), "{error}");
+}

@@ -1,7 +1,5 @@
 //! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
-use std::collections::BTreeSet;
-
 use fanin_network::{Network, PortIndex};
 use fanin_queueing::MemoryOccupancy;
 use fanin_recording::{EndpointCounts, MessageStep, PortOccupancy, RingVisitor, RunTotals};
@@ -342,7 +340,7 @@ impl Engine {
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
         let host = self.end(index).host;
         let own = self.ends.iter().filter(|end| end.host == host && end.route.port != NIL);
-        let ports: BTreeSet<PortIndex> = own.map(|end| end.route.port).collect();
+        let ports: std::collections::BTreeSet<PortIndex> = own.map(|end| end.route.port).collect();
         ports.into_iter().for_each(|port| self.fabric.tap_link(port, on));
     }
 

@@ -31,6 +31,7 @@ mod turns;
 mod workload;
 
 pub use error::Error;
+pub use fanin_queueing::LayoutError;
 pub use fanin_recording::{FrameSeen, LinkCapture, RecordError};
 pub use run::{RunControl, RunEnd, RunOutcome, run, run_on};
 pub use workload::RecordedSizes;

@@ -43,6 +43,12 @@ pub enum GoalError {
         /// The given name.
         name: String,
     },
+    /// The objective is neither a figure nor a key.
+    #[error("`{name}` is neither a figure nor a key; the figures are {}", names())]
+    UnknownObjective {
+        /// The given name.
+        name: String,
+    },
     /// The objective is a setting without a constraint to bound it.
     #[error(
         "`{key}` is a setting, and nothing bounds it: write a constraint with it, for example --subject drops=0"
@@ -85,6 +91,12 @@ fn names() -> String {
     NAMED_FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns true if the scenario has the section of a dotted key.
+fn is_of_scenario(key: &str) -> bool {
+    let section = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+    fanin_scenario::keys().iter().any(|known| section(known) == section(key))
+}
+
 impl Objective {
     /// Reads an objective: the name of a figure, or a dotted key.
     ///
@@ -94,6 +106,9 @@ impl Objective {
         let text = text.trim();
         let target = match named_figure(text) {
             Some(figure) => Target::Figure(figure),
+            None if text.contains('.') && !is_of_scenario(text) => {
+                return Err(GoalError::UnknownObjective { name: text.to_owned() });
+            }
             None if text.contains('.') => Target::Key(text.to_owned()),
             None => return Err(GoalError::UnknownFigure { name: text.to_owned() }),
         };
@@ -312,6 +327,13 @@ mod tests {
         summary.network = Some(NetworkFigures { drops: Some(drops), ..NetworkFigures::default() });
         summary.slowdown = Some(Slowdown { mean: slowdown, ..Slowdown::default() });
         summary
+    }
+
+    #[test]
+    fn an_objective_outside_the_scenario_is_no_setting() {
+        let error = Objective::new(Sense::Minimise, "time_ms.mean").unwrap_err().to_string();
+        assert!(error.contains("neither a figure nor a key") && error.contains("p99"), "{error}");
+        assert!(Objective::new(Sense::Minimise, "tor.buffer").is_ok());
     }
 
     #[test]

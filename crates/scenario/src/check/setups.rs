@@ -197,7 +197,18 @@ impl ScenarioCheck<'_> {
     /// Checks that the memory of a readout holds an event.
     pub(super) fn readout_memory(&mut self) {
         let readout = &self.scenario.readout;
-        let Some(mean) = readout.fragment_size.mean() else { return };
+        // The sizes of a file are known when it is read.
+        let mean = readout.fragment_size.mean();
+        if mean.is_none() && readout.memory.is_zero() && !self.scenario.is_barrier() {
+            self.fail(
+                "readout.memory",
+                "a memory of 0 B holds no event".to_owned(),
+                "zero",
+                None,
+                "give the bytes of several hundred events on one host, such as \"2 GB\"".to_owned(),
+            );
+        }
+        let Some(mean) = mean else { return };
         let event =
             mean.checked_mul(u64::from(readout.fragments_per_host)).unwrap_or(fanin_units::Bytes::MAX);
         if readout.memory < event {

@@ -1,6 +1,6 @@
 //! The switches: packet memory, congestion signals, flow control and rings.
 
-use fanin_queueing::{RING_FRAMES_MAX, TokenBucket};
+use fanin_queueing::{PORTS_MAX, RING_FRAMES_MAX, TokenBucket};
 use fanin_units::{Bytes, Duration};
 
 use super::ScenarioCheck;
@@ -67,6 +67,15 @@ impl ScenarioCheck<'_> {
                 &format!("above {OVERHEAD_MAX}"),
                 None,
                 format!("give at most \"{OVERHEAD_MAX}\""),
+            );
+        }
+        if switch.ports > PORTS_MAX as u32 {
+            self.fail(
+                &path("ports"),
+                format!("a switch cannot have {} ports", switch.ports),
+                &format!("more than {PORTS_MAX}"),
+                None,
+                format!("give at most {PORTS_MAX}"),
             );
         }
         if switch.module_ports == 0 {

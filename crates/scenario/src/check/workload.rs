@@ -7,7 +7,43 @@ use fanin_units::{Bytes, Ratio};
 use super::ScenarioCheck;
 use crate::types::*;
 
+/// The most payload of an event. Times and rates on the wire stay in range with any headers.
+const EVENT_MAX: Bytes = Bytes::new(4_000_000_000_000);
+
 impl ScenarioCheck<'_> {
+    /// Checks that an event has at most [`EVENT_MAX`].
+    pub(super) fn event_size(&mut self) {
+        let s = self.scenario;
+        let (key, product, size, count) = match (s.is_barrier(), s.workload.kind) {
+            (true, WorkloadKind::FixedBlock) => {
+                ("workload.request_size", "workload.request_size", Some(s.workload.request_size), 1)
+            }
+            (true, _) => (
+                "workload.request_size",
+                "workload.senders × workload.request_size",
+                Some(s.workload.request_size),
+                u64::from(s.workload.senders),
+            ),
+            (false, _) => (
+                "readout.fragment_size",
+                "readout.hosts × readout.fragments_per_host × the mean of readout.fragment_size",
+                s.readout.fragment_size.mean(),
+                s.fragments_total(),
+            ),
+        };
+        let Some(size) = size else { return };
+        let event = size.checked_mul(count).unwrap_or(Bytes::MAX);
+        if event > EVENT_MAX {
+            self.fail(
+                key,
+                format!("an event of {event} is too large: {product}"),
+                &format!("more than {EVENT_MAX} in all"),
+                None,
+                format!("give less than \"{}\" with this number of sources", EVENT_MAX / count),
+            );
+        }
+    }
+
     pub(super) fn sizes(&mut self) {
         let path = "readout.fragment_size";
         let too_large = Bytes::new(1 << 30);
