@@ -20,6 +20,19 @@ pub enum Error {
         /// The largest part, with the keys that reduce it.
         largest: &'static str,
     },
+    /// The results of all runs need more memory than this process may use.
+    #[error(
+        "the results of {runs} runs need about {needed} of memory, and {available} is available: give fewer values or \
+         seeds, or run a part of them at a time"
+    )]
+    Results {
+        /// Number of runs.
+        runs: u64,
+        /// Memory that their results need.
+        needed: Bytes,
+        /// Memory of the machine, or the limit of this process.
+        available: Bytes,
+    },
     /// Sizes of fragments cannot be read from the file that the scenario names.
     #[error("readout.fragment_size: {0}")]
     Sizes(#[from] SizesError),

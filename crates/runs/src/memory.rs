@@ -80,6 +80,18 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     }
 }
 
+/// Checks that the results of `runs` runs fit the memory that this process may use, with `each` bytes for a run.
+///
+/// # Errors
+/// If they need more memory.
+pub fn check_results(runs: u64, each: Bytes) -> Result<(), Error> {
+    let needed = Bytes::new(each.get().saturating_mul(runs).saturating_add(BASE));
+    match available() {
+        Some(available) if needed > available => Err(Error::Results { runs, needed, available }),
+        _ => Ok(()),
+    }
+}
+
 /// Computes the most events of a run that the links and the units of the collectors can handle. Zero if the number is not known
 /// in advance.
 fn events_max(scenario: &Scenario) -> u64 {
@@ -148,6 +160,15 @@ mod tests {
         let error = check(&scenario).unwrap_err().to_string();
         assert!(error.contains("needs at least") && error.contains("readout.hosts"), "{error}");
         assert!(check(&load("thesis-a-1000hz", &[]).unwrap().scenario).is_ok());
+    }
+
+    #[test]
+    fn results_above_all_memory_are_refused() {
+        let each = Bytes::new(20_000);
+        assert!(check_results(100, each).is_ok());
+        let error = check_results(1 << 40, each).unwrap_err().to_string();
+        assert!(error.contains("1099511627776 runs") && error.contains("fewer values"), "{error}");
+        assert!(check_results(u64::MAX, each).is_err());
     }
 
     #[test]

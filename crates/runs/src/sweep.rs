@@ -1,7 +1,7 @@
 //! Many runs at once: one in each thread, with results in the order of the points.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_scenario::Scenario;
 use fanin_sim::{RunControl, RunOutcome};
@@ -48,20 +48,35 @@ pub fn sweep_each<T: Send>(
     control: &RunControl<'_>,
     finish: &(dyn Fn(usize, Result<RunOutcome, Error>) -> T + Sync),
 ) -> Vec<T> {
+    on_threads(points.len(), threads, control.stop, &|number| {
+        let point = &points[number];
+        finish(number, run(&point.scenario, point.seed, control))
+    })
+}
+
+/// Calls `work` with the numbers from 0 to `count`, on `threads` threads (at least one). Returns its values in the order of the
+/// numbers. Numbers that had not begun when the stop flag was set are left out.
+///
+/// # Panics
+/// If `work` panics.
+pub fn on_threads<T: Send>(
+    count: usize,
+    threads: usize,
+    stop: &AtomicBool,
+    work: &(dyn Fn(usize) -> T + Sync),
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<T>>> = points.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, points.len().max(1)) {
+        for _ in 0..threads.clamp(1, count.max(1)) {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(point) = points.get(number) else { break };
-                    if control.stop.load(Ordering::Relaxed) {
+                    if number >= count || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let result = run(&point.scenario, point.seed, control);
-                    let result = finish(number, result);
-                    *results[number].lock().expect("no other thread has this point") = Some(result);
+                    let result = work(number);
+                    *results[number].lock().expect("no other thread has this number") = Some(result);
                 }
             });
         }

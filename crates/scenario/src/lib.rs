@@ -32,7 +32,7 @@ pub use de::expected_in_words;
 pub use document::Document;
 pub use errors::{Errors, Problem, Warnings};
 pub use histogram::{HistogramError, SizeHistogram};
-pub use load::{Loaded, load, load_text};
+pub use load::{Loaded, ScenarioSource, load, load_text};
 pub use presets::{Preset, preset, presets};
 pub use reference::{json_schema, keys, reference_markdown};
 pub use types::*;

@@ -90,19 +90,46 @@ impl Loaded {
 /// # Errors
 /// Every problem, with its file, line and column.
 pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
-    let base = outermost(source)?;
-    let name = match &base {
-        Base::Preset(preset) => preset.name.to_owned(),
-        Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    };
-    let mut chain = ExtendsChain::default();
-    if matches!(base, Base::Preset(_)) && Path::new(source).is_file() {
-        chain.warnings.push(namesake(source, None));
+    let ScenarioSource { name, tree, warnings } = ScenarioSource::read(source)?;
+    finish(name, tree, sets, warnings)
+}
+
+/// A scenario that is read once, and loaded with several settings. Changes of its files do not reach it.
+#[derive(Debug, Clone)]
+pub struct ScenarioSource {
+    name: String,
+    tree: TomlTable,
+    warnings: Vec<Problem>,
+}
+
+impl ScenarioSource {
+    /// Reads a preset or a file, as [`load`] does.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no TOML.
+    pub fn read(source: &str) -> Result<Self, Errors> {
+        let base = outermost(source)?;
+        let name = match &base {
+            Base::Preset(preset) => preset.name.to_owned(),
+            Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        let mut chain = ExtendsChain::default();
+        if matches!(base, Base::Preset(_)) && Path::new(source).is_file() {
+            chain.warnings.push(namesake(source, None));
+        }
+        // A preset's settings that lose their effect by the user's settings are no mistake.
+        let is_own = matches!(base, Base::File(_));
+        let tree = read(&base, is_own, &mut chain).map_err(Errors)?;
+        Ok(Self { name, tree, warnings: chain.warnings })
     }
-    // A preset's settings that lose their effect by the user's settings are no mistake.
-    let is_own = matches!(base, Base::File(_));
-    let tree = read(&base, is_own, &mut chain).map_err(Errors)?;
-    finish(name, tree, sets, chain.warnings)
+
+    /// Merges and checks the scenario with some settings.
+    ///
+    /// # Errors
+    /// The same errors as [`load`].
+    pub fn load(&self, sets: &[String]) -> Result<Loaded, Errors> {
+        finish(self.name.clone(), self.tree.clone(), sets, self.warnings.clone())
+    }
 }
 
 /// Loads a scenario as [`load`] does, from text without a file; `extends` finds presets only.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use fanin_report::{COMPARED_FILE, COMPARED_SCHEMA, RunResult, SAMPLES_OF_P99, SeedFigure, Summary};
 use fanin_reproduce::{Compared, ComparedSettings, Figures, Row, TECHNIQUES, Technique};
+use fanin_units::Bytes;
 use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
@@ -18,6 +19,9 @@ use crate::threads::threads_or_cores;
 
 /// The system of the thesis, behind both switches at both rates.
 const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];
+
+/// Bytes of memory for a run until all have ended, more than measured (incast: 180 kB): its outcome with the tables.
+const OUTCOME: Bytes = Bytes::new(200_000);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin compare incast --techniques none,static,sird --duration \"2 s\"
@@ -87,6 +91,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         [] => SCENARIOS.map(str::to_owned).to_vec(),
         some => some.to_vec(),
     };
+    let runs = (scenarios.len() * techniques.len()) as u64 * u64::from(arguments.repeat);
+    fanin_runs::check_results(runs, OUTCOME)?;
     if let Some(folder) = &arguments.out {
         output::prove_folder(folder)?;
     }

@@ -13,6 +13,7 @@ mod live;
 mod man;
 mod node;
 mod plan;
+mod points;
 mod report;
 mod reproduce;
 mod run;
