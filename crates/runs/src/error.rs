@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// The results of all runs need more memory than this process may use.
     #[error(
-        "the results of {runs} runs need about {needed} of memory, and {available} is available: give fewer values or \
+        "the results of {runs} runs need about {needed} of memory, and {available} is available. Give fewer values or \
          seeds, or run a part of them at a time"
     )]
     Results {

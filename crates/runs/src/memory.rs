@@ -80,7 +80,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     }
 }
 
-/// Checks that the results of `runs` runs fit the memory that this process may use, with `each` bytes for a run.
+/// Checks that the results of `runs` runs fit the available memory, with `each` bytes for a run.
 ///
 /// # Errors
 /// If they need more memory.

@@ -13,7 +13,7 @@ const RESULT: Bytes = Bytes::new(30_000);
 
 /// A point of a sweep with one of its seeds. Its scenario is loaded when it begins, so that many points take little memory.
 pub(super) struct PlannedPoint {
-    /// Its place among all points and seeds of the sweep, from 0.
+    /// Place among all points and seeds of the sweep, from 0.
     pub(super) number: usize,
     /// The swept settings.
     pub(super) sets: Vec<String>,
