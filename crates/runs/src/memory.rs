@@ -179,7 +179,7 @@ mod tests {
         assert!(text.contains("collectors.racks") && !text.contains("workload.senders"), "{text}");
         let scenario = load("incast", &["workload.senders=60000".to_owned()]).unwrap().scenario;
         let text = MemoryEstimate::new(&scenario).largest(&scenario);
-        assert_eq!(text, "connections: lower workload.senders");
+        assert_eq!(text, "hosts: lower workload.senders");
     }
 
     #[test]

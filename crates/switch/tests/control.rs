@@ -569,7 +569,7 @@ fn a_capture_without_a_reader_drops_only_its_copies() {
         (0..CAPTURES_MAX).map(|_| operation.captures().start(spec.clone()).unwrap()).collect();
     assert!(operation.captures().start(spec).is_err());
     let (status, detail) = busy.refusal("GET", "/v1/capture?port=source-0", None);
-    assert_eq!((status, detail.contains("4 captures are under way")), (429, true), "{detail}");
+    assert_eq!((status, detail.contains("4 captures are running")), (429, true), "{detail}");
     let before = busy.counts.arrived.load(Ordering::Relaxed);
     wait_for("a copy without a buffer", || operation.captures().dropped() > 0);
     assert!(busy.counts.arrived.load(Ordering::Relaxed) > before);
