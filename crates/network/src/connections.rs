@@ -346,10 +346,8 @@ mod tests {
             let all = connections(&scenario, &roles);
             assert_eq!(all.len() as u64, scenario.connections_total(), "{preset}");
             let own = all.len() - scenario.background_connections() as usize;
-            let bulk = match scenario.is_barrier() {
-                true => own,
-                false => Numbering::new(&roles).bulk_connections() as usize,
-            };
+            let bulk =
+                if scenario.is_barrier() { own } else { Numbering::new(&roles).bulk_connections() as usize };
             for (number, one) in all.iter().enumerate() {
                 assert_eq!(one.carries_bulk(), number < bulk || number >= own, "{preset} {number}");
             }

@@ -204,8 +204,8 @@ impl ScenarioCheck<'_> {
             );
         }
         let longest = Duration::from_secs(TokenBucket::BURST_SECONDS_MAX);
-        let time = (!ring.rate.is_zero()).then(|| ring.rate.checked_time_to_send(ring.burst));
-        if time.is_some_and(|time| time.is_none_or(|time| time > longest)) {
+        let is_longer = |time| time > longest;
+        if !ring.rate.is_zero() && ring.rate.checked_time_to_send(ring.burst).is_none_or(is_longer) {
             self.fail(
                 &path("burst"),
                 format!("a burst of {} at {} takes more than 24 h to accrue", ring.burst, ring.rate),

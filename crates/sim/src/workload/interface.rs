@@ -100,7 +100,7 @@ impl<M> HostOutbox<M> {
         self.messages.push((end, bytes, message));
     }
 
-    /// Starts or ends recording of all frames on the sending link of this end's host.
+    /// Starts or ends recording of all frames on the links of this end's host.
     pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
         self.taps.push((end, on));
     }
